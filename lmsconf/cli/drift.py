@@ -117,7 +117,7 @@ def drift(
         return report.exit
     # Written only once it is verified that no accepted resource differs any more.
     write_all_or_none(settings.root, edits.before, edits.after)
-    for address in edits.accepted_beyond:
+    for address in edits.beyond:
         write_stderr(f"Also accepted (dependency): {address}")
     output.write(edits.diff)
     return ExitCode.OK

@@ -33,7 +33,7 @@ from lmsconf.doctor.probe_people import KEYS as PERSON_KEYS
 from lmsconf.doctor.probe_trials import Row, ScratchObjects, TrialClient, reason_of_leftover, required
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
-from lmsconf.manifest.edit.text_edits import format_scalar
+from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.edit.tree_builder import Node
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, set_key
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -328,4 +328,4 @@ def _parsed(text: str) -> Json:
 
 
 def _dialect_lines(dialect: Mapping[str, Json]) -> list[str]:
-    return [f"{_KEY}:", *(f"  {key}: {format_scalar(value, in_brackets=False)}" for key, value in dialect.items())]
+    return [f"{_KEY}:", *(f"  {key}: {format_inline(value, in_brackets=False)}" for key, value in dialect.items())]

@@ -107,10 +107,10 @@ def _rows(data: dict[str, Json], row_type: type[ListedRow]) -> Iterator[ListedRo
 
 def _row_types() -> dict[str, type[ListedRow]]:
     """Return the row type of each listing, in the order of the file."""
-    kinds = in_snapshot_order(KINDS.values())
-    people = [row_type for kind in kinds if kind.is_person for row_type in kind.row_types]
-    others = [row_type for kind in kinds if not kind.is_person for row_type in kind.row_types]
-    row_types: list[type[ListedRow]] = [*people, UnnamedRow, *others]
+    row_types: list[type[ListedRow]] = [
+        *(row_type for kind in in_snapshot_order(KINDS.values()) for row_type in kind.row_types),
+        UnnamedRow,
+    ]
     return {row_type.listing: row_type for row_type in row_types}
 
 

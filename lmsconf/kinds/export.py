@@ -79,19 +79,11 @@ _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 def manifest_email(planning: PlanContext, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    people = planning.people
-    key = people.emails.get(id)
-    if key is None or (key in people.archived and not archived):
-        return None
-    return _in_manifest(people.by_email[key].email)
-
-
-def _in_manifest(text: str) -> str | None:
-    """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
-    small = normalize_name(text.strip()).lower()
-    small = small if normalize_email(small) == normalize_email(text) else normalize_email(text)
-    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", small) and is_representable(small)
-    return small if is_valid and not FORBIDDEN.search(small) else None
+    email = planning.people.emails.get(id, "")
+    # As the service spells it, in lower case.
+    spelt = normalize_name(planning.people.by_email[email].email.strip()).lower() if email else ""
+    is_valid = re.fullmatch(r"[^@\s]+@[^@\s]+", spelt) and is_representable(spelt) and not FORBIDDEN.search(spelt)
+    return spelt if is_valid and (archived or email not in planning.people.archived) else None
 
 
 def people_lists_body(planning: PlanContext, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
@@ -137,14 +129,14 @@ def person_entries(planning: PlanContext) -> Iterator[ExportedEntry]:
         if mail is None:
             yield ExportedEntry(address=address, id=row.id, reason="no e-mail that names one person only")
             continue
-        body: dict[str, Json] = {"email": mail}
         form = person_form(planning, row)
+        if row.archives_at is not None:
+            form[ARCHIVE_DATE] = format_shortest_time(row.archives_at, planning.policy.timezone, end_of_day=False)
         # That somebody has no applications is said.
         said = (key for key in KEYS if form.get(key) or (key == "applications" and key in form))
-        body.update({key: form_to_json(form[key]) for key in said})
-        if row.archives_at is not None:
-            body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, planning.policy.timezone, end_of_day=False)
-        yield ExportedEntry(address=address, id=row.id, body=body)
+        yield ExportedEntry(
+            address=address, id=row.id, body={"email": mail, **{key: form_to_json(form[key]) for key in said}}
+        )
 
 
 def person_form(planning: PlanContext, row: PersonRow) -> Form:
@@ -207,8 +199,7 @@ def _why_unnamed(planning: PlanContext, address: Address, id: str) -> str | None
     if not is_valid_name(address.name):
         return "its name contains characters that a manifest must not contain" if address.name else "it has no name"
     # Of several rows with one name, only the first has it.
-    is_first = planning.registry.id_or_ref(Ref(address)) == id
-    return None if is_first else "another resource has its name, and is declared"
+    return None if planning.registry.id_or_ref(Ref(address)) == id else "another resource has its name, and is declared"
 
 
 def _group_entry_body(planning: PlanContext, row: Any) -> EntryBody:
@@ -271,13 +262,16 @@ def assignment_entries(planning: PlanContext, policy: Policy) -> Iterator[Export
         if audience is None or reason is not None:
             yield ExportedEntry(address=address, id=row.id, reason=str(reason))
             continue
-        email = manifest_email(planning, row.target, archived=True)
         body: dict[str, Json] = {
             "content": content,
             "mandatory": row.mandatory,
             "visible_from": row.start and _time(row.start, planning, end_of_day=False),
             "visible_until": row.finish and _time(row.finish, planning, end_of_day=True),
-            "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
+            "assign_to": [
+                {"user": manifest_email(planning, row.target, archived=True)}
+                if audience.kind == USER
+                else audience_entry(audience)
+            ],
         }
         yield ExportedEntry(address=address, id=row.id, body={key: value for key, value in body.items() if value})
 

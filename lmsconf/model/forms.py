@@ -20,29 +20,33 @@ Form: TypeAlias = "dict[str, object]"
 
 def form_to_json(value: object) -> Json:
     """Return a form, or a part of one, as JSON; sets become sorted lists. Raises TypeError for other types."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, frozenset):
-        return sort_items(form_to_json(item) for item in value)
-    if (own := getattr(value, "to_json", None)) is not None:
+    own = getattr(value, "to_json", None)
+    if own is not None:
         return cast(Json, own())
-    if isinstance(value, list | tuple):
-        return [form_to_json(item) for item in value]
-    if isinstance(value, dict | Mapping):
-        return {str(key): form_to_json(item) for key, item in value.items()}
+    match value:
+        case None | str() | bool() | int() | float():
+            return value
+        case frozenset():
+            return sort_items(form_to_json(item) for item in value)
+        case list() | tuple():
+            return [form_to_json(item) for item in value]
+        case Mapping():
+            return {str(key): form_to_json(item) for key, item in value.items()}
     raise TypeError(f"{type(value).__name__} is not allowed in a manifest form")
 
 
 def texts_in(value: object, *, keys: bool = True) -> Iterator[str]:
     """Yield every text in a value, in the fields of structs too, and in the keys of mappings unless `keys` is False."""
-    if isinstance(value, str):
-        yield value
-        return
-    parts: Iterable[object] = value if isinstance(value, list | tuple | frozenset) else ()
-    if isinstance(value, Mapping):
-        parts = (*(value if keys else ()), *value.values())
-    elif isinstance(value, Struct):
-        parts = (getattr(value, name) for name in value.__struct_fields__)
+    parts: Iterable[object] = ()
+    match value:
+        case str():
+            yield value
+        case list() | tuple() | frozenset():
+            parts = value
+        case Mapping():
+            parts = (*(value if keys else ()), *value.values())
+        case Struct():
+            parts = (getattr(value, name) for name in value.__struct_fields__)
     for part in parts:
         yield from texts_in(part, keys=keys)
 

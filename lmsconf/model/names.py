@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import groupby
 from typing import Final, TypeVar
 
 from lmsconf.model.canonical_json import Json
@@ -63,12 +64,8 @@ def _piles_up(name: str) -> bool:
 
     Unicode's Stream-Safe Text Format allows 30.
     """
-    height = 0
-    for char in name:
-        height = height + 1 if unicodedata.combining(char) else 0
-        if height > 30:
-            return True
-    return False
+    runs = groupby(name, key=lambda char: unicodedata.combining(char) > 0)
+    return any(is_marks and len(list(run)) > 30 for is_marks, run in runs)
 
 
 def casefold_name(name: str) -> str:
@@ -135,8 +132,7 @@ def nearest_names(name: str, known: Iterable[str], most: int, cutoff: float = 0.
     import difflib  # only a mistyped name needs it
 
     by_look = {casefold_name(other): other for other in known}
-    close = difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=cutoff)
-    return [by_look[look] for look in close]
+    return [by_look[look] for look in difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=cutoff)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
@@ -258,10 +254,9 @@ def _is_quoted(name: str) -> bool:
 
 
 def _is_hidden(char: str) -> bool:
-    if char.isascii() or char in _JOINERS:
-        return False
     # The wide blank is an ordinary one between wide letters.
-    return is_unseen(char) or (unicodedata.category(char) == "Zs" and char != "\u3000")
+    is_blank = unicodedata.category(char) == "Zs" and char not in (" ", "\u3000")
+    return is_blank or (is_unseen(char) and char not in _JOINERS)
 
 
 def _called(char: str) -> str:
@@ -280,13 +275,14 @@ LONGEST: Final = 100_000
 
 def is_representable(value: Json) -> bool:
     """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
-    if isinstance(value, dict):  # YAML does not recognize keys that are much longer than 500 characters
-        return all(len(key) <= 500 and is_representable(key) and is_representable(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(map(is_representable, value))
-    if not isinstance(value, str):
-        return True
-    return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
+    match value:
+        case dict():  # YAML does not recognize keys that are much longer than 500 characters
+            return all(len(key) <= 500 and is_representable([key, item]) for key, item in value.items())
+        case list():
+            return all(map(is_representable, value))
+        case str():
+            return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
+    return True
 
 
 def is_valid_name(text: str) -> bool:

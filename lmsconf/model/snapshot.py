@@ -99,13 +99,14 @@ def row_to_json(value: object, *, in_order: bool = False) -> Json:
     Lists of objects (choices, conditions, answers) have no meaningful order and are sorted too. in_order: keep their
     order in the response.
     """
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, frozenset | tuple):
-        items = [row_to_json(item, in_order=in_order) for item in value]
-        # A tuple of other values is a pair of a key and its value, whose order matters.
-        is_set = isinstance(value, frozenset) or (not in_order and all(isinstance(item, dict) for item in items))
-        return sorted(items, key=str) if is_set else items
+    match value:
+        case None | str() | bool() | int() | float():
+            return value
+        case frozenset() | tuple():
+            items = [row_to_json(item, in_order=in_order) for item in value]
+            # A tuple of other values is a pair of a key and its value, whose order matters.
+            is_set = isinstance(value, frozenset) or (not in_order and all(isinstance(item, dict) for item in items))
+            return sorted(items, key=str) if is_set else items
     return {
         name: row_to_json(item, in_order=in_order)
         for name in value.__struct_fields__  # type: ignore[attr-defined]  # a row is a struct

@@ -61,31 +61,31 @@ def _members(value: object) -> Collection[object] | None:
     return include if isinstance(include, frozenset | tuple) else None
 
 
-def _path(level: DiffLevel) -> str:
-    """`description`, or `metadata.costCentre` for a key inside a key."""
-    return ".".join(map(str, level.path(output_format="list")))
-
-
 def _side(value: object) -> Json:
     return None if type(value).__name__ == "NotPresent" else form_to_json(value)
 
 
 def _changes(report: str, level: DiffLevel) -> list[FieldChange]:
+    """Return the changes at a place: `description`, or `metadata.costCentre` for a key inside a key."""
+    path = ".".join(map(str, level.path(output_format="list")))
     if report != _UNORDERED:
-        return [FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))]
+        return [FieldChange(path=path, before=_side(level.t1), after=_side(level.t2))]
     if isinstance(level.t1, KeyedNames) and isinstance(level.t2, KeyedNames):
-        return _keyed_changes(_path(level), level.t1.names, level.t2.names)
+        return _keyed_changes(path, level.t1.names, level.t2.names)
     old, new = Counter(_members(level.t1)), Counter(_members(level.t2))
-    return _items_change(_path(level), new - old, old - new)
+    return _items_change(path, new - old, old - new)
 
 
 def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChange]:
     added = Counter(new[key] for key in new.keys() - old.keys())
     removed = Counter(old[key] for key in old.keys() - new.keys())
-    renamed = [(name, new[key]) for key, name in old.items() if new.get(key, name) != name]
     return [
         *_items_change(path, added, removed),
-        *(FieldChange(path=f"{path}.{before}", before=before, after=after) for before, after in renamed),
+        *(
+            FieldChange(path=f"{path}.{name}", before=name, after=new[key])
+            for key, name in old.items()
+            if new.get(key, name) != name
+        ),
     ]
 
 

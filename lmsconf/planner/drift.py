@@ -55,7 +55,7 @@ def make_drift(
     problems = [
         *inputs.broken,
         *_comparing(plan),
-        *_not_planned(inputs.applied),
+        *([] if inputs.applied is None else inputs.applied.problems),
         *warn_of_expired_ignores(ignores, today),
         *(() if inputs.broken else _unmatched_ignores(active, addresses)),
     ]
@@ -98,13 +98,6 @@ def _findings(
         for one in unmanaged
     )
     return sorted([*findings, *undeclared], key=lambda one: (one.address, one.id or ""))
-
-
-def _not_planned(applied: AppliedBase | None) -> list[Problem]:
-    """Return the warning that the manifests of the base cannot be planned, if there is a base and they cannot."""
-    if applied is None or applied.changes is not None:
-        return []
-    return [unplannable_base(applied.name, "every difference counts as drift")]
 
 
 def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:
@@ -173,12 +166,12 @@ def _coverage(
     named = {one.address.kind for one in declared} | {change.address.kind for change in plan.changes}
     for kind in sorted(named | ignored.keys()):
         listing = snapshot.of(kind)
-        managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
-        managed -= {change.address for change in changes if change.action is Action.CREATE}
+        created = {change.address for change in changes if change.action is Action.CREATE}
+        managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         yield ManagedShare(
             kind=kind,
-            managed=len(managed) + sum(change.action is Action.DELETE for change in changes),
+            managed=len(managed - created) + sum(change.action is Action.DELETE for change in changes),
             live=len(listing.rows),
             left_alone=ignored.get(kind, 0),
             incomplete=listing.incomplete,
@@ -198,6 +191,11 @@ class AppliedBase(Struct, frozen=True, kw_only=True):
     name: str
     changes: tuple[Change, ...] | None
     lost: frozenset[str | None] = frozenset()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The warning that they cannot be planned, if so."""
+        return [] if self.changes is not None else [unplannable_base(self.name, "every difference counts as drift")]
 
 
 class DriftInputs(Struct, frozen=True, kw_only=True):

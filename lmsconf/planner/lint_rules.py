@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
@@ -33,16 +33,21 @@ if TYPE_CHECKING:
 class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     """What lints look at. manifests: what applies in the workspace.
 
-    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. draft: the plan; None
-    where only the manifests are known. sizes: how many people are in which audience after it, as far as that is known
-    exactly.
+    now: the time of the plan, or the beginning of the day. timezone: in which times are shown.
+    archived: the e-mails of people known to be archived. field_types: by name. Both are as after the plan; where
+    only the manifests are known, as declared.
+    draft: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes: how many
+    people are in which audience after it, as far as that is known exactly.
     """
 
     manifests: Manifests
     now: datetime
     timezone: tzinfo | None
+    archived: frozenset[str]
+    field_types: Mapping[str, str | None]
     draft: DraftPlan | None = None
-    sizes: Mapping[Address, int] = field(default_factory=dict)
+    rows: Mapping[Address, Any] = {}
+    sizes: Mapping[Address, int] = {}
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind by address: the order of files decides nothing."""
@@ -53,38 +58,20 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
         """What is declared of each resource."""
         return {one.address: one.spec for one in self.manifests.declared}
 
-    @cached_property
-    def rows(self) -> Mapping[Address, Any]:
-        """The live row of each declared resource, in a plan; None for a new one."""
-        results = () if self.draft is None else self.draft.results.values()
-        return {match.address: match.row for result in results for match in result.matches}
-
-    @cached_property
-    def archived(self) -> frozenset[str]:
-        """The e-mails of people known to be archived: in a plan those after it, else those declared to be."""
-        if self.draft is not None:
-            return self.draft.planning.people.archived
-        return frozenset(one.address.name for one in self.of(USER) if one.spec.flags.get("archived"))
-
-    @cached_property
-    def field_types(self) -> Mapping[str, str | None]:
-        """The types of custom fields: in a plan those after it, else the declared ones."""
-        declared = {one.address.name: one.spec.type for one in self.of(CUSTOM_FIELD)}
-        return declared if self.draft is None else self.draft.planning.field_types
-
 
 def _suspicious_names(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about names that probably hold characters that nobody meant to write."""
     for declared in chain.from_iterable(context.of(kind.name) for kind in KINDS.values() if is_named(kind)):
         named = [("its name", declared.address.name, declared.source)]
         if declared.address.kind == CUSTOM_FIELD and declared.spec.choices is not None:
-            choices = declared.spec.choices.include
-            named += [("the name of a choice", one.name, declared.places.at(*one.at)) for one in choices]
-        for subject, name, source in named:
-            wrong = suspicion(name)
+            named += [
+                ("the name of a choice", one.name, declared.places.at(*one.at)) for one in declared.spec.choices.include
+            ]
+        for subject, wrong, source in ((subject, suspicion(name), source) for subject, name, source in named):
             if wrong is not None:
-                message = f"{subject} {wrong}"
-                yield lint_problem("lint/suspicious-name", message, source=source, address=declared.address)
+                yield lint_problem(
+                    "lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address
+                )
 
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
@@ -116,9 +103,8 @@ def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
     if listing.incomplete is not None or None in live:
         return None
     names = (draft.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
-    matches = draft.results[SMART_GROUP].matches
-    declared = (one.field for match in matches for one in match.declared.spec.conditions or ())
-    return frozenset((*names, *declared))
+    specs = (match.declared.spec for match in draft.results[SMART_GROUP].matches)
+    return frozenset((*names, *(one.field for spec in specs for one in spec.conditions or ())))
 
 
 def lint_groups(context: LintContext) -> Iterator[Problem]:
@@ -187,8 +173,8 @@ def _impossible(context: LintContext, declared: DesiredResource[SmartGroupSpec])
         return
     common: dict[str, frozenset[str]] = {}
     for position, condition in enumerate(declared.spec.conditions or ()):
-        asks = condition.choices and condition.system_condition in MATCHED_BY_CHOICE
-        if not asks or context.field_types.get(condition.field) != "CHOICE":
+        is_single = context.field_types.get(condition.field) == "CHOICE"
+        if not is_single or not condition.choices or condition.system_condition not in MATCHED_BY_CHOICE:
             continue
         before = common.get(condition.field, condition.choices)
         common[condition.field] = before & condition.choices
@@ -227,28 +213,39 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
             )
             continue
         by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
-        if declared.spec.audience.kind == USER:
-            if declared.spec.audience.name in context.archived:
-                yield lint_problem(
-                    "lint/archived-assignee",
-                    f"{declared.spec.audience.name} is archived",
-                    source=declared.source,
-                    address=declared.address,
-                )
-        elif declared.spec.mandatory and _is_empty(context, declared.spec.audience):
+        audience = declared.spec.audience
+        if audience.kind == USER and audience.name in context.archived:
+            yield lint_problem(
+                "lint/archived-assignee",
+                f"{audience.name} is archived",
+                source=declared.source,
+                address=declared.address,
+            )
+        elif audience.kind != USER and declared.spec.mandatory and _is_empty(context, audience):
             yield lint_problem(
                 "lint/empty-mandatory",
                 "it is mandatory, and nobody who is active is in its audience",
                 source=declared.source,
                 address=declared.address,
             )
-    for assignments in by_content.values():
-        audiences = [one for one in assignments if one.spec.audience.kind != USER]
-        audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
-        for declared in assignments:
-            # One at a time: the first that overrules it is enough.
-            found = (_overruled(context, declared, other) for other in audiences)
-            yield from islice(filter(None, found), 1)
+    yield from chain.from_iterable(_contradictions(context, same) for same in by_content.values())
+
+
+def _contradictions(context: LintContext, assignments: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
+    """Yield a finding for each assignment of one content that one to a larger audience overrules."""
+    groups = (one for one in assignments if one.spec.audience.kind != USER)
+    audiences = sorted(groups, key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
+    for declared in assignments:
+        found = ((one, _contradiction(context, declared.spec, one.spec)) for one in audiences)
+        other, message = next((pair for pair in found if pair[1] is not None), (declared, None))
+        if message is not None:
+            yield lint_problem(
+                "lint/contradicting-assignments",
+                message,
+                source=declared.source,
+                address=declared.address,
+                remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
+            )
 
 
 def _is_empty(context: LintContext, audience: Address) -> bool:
@@ -283,26 +280,10 @@ def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
     return same and asks and bool(condition.choices) and condition.choices <= other.choices
 
 
-def _overruled(
-    context: LintContext, declared: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]
-) -> Problem | None:
-    """Return the finding for an assignment that one to a larger audience leaves without effect."""
-    narrow, wide = declared.spec, other.spec
-    is_within = wide.audience != narrow.audience and _contains(context, wide.audience, narrow.audience)
-    message = _contradiction(narrow, wide) if is_within else None
-    if message is None:
+def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
+    """Return what an assignment to a larger audience overrules; None for nothing, or no larger audience."""
+    if wide.audience == narrow.audience or not _contains(context, wide.audience, narrow.audience):
         return None
-    return lint_problem(
-        "lint/contradicting-assignments",
-        message,
-        source=declared.source,
-        address=declared.address,
-        remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
-    )
-
-
-def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
-    """Return what an assignment to a larger audience overrules; None for nothing."""
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
     is_overruled = wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end
     is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
@@ -321,7 +302,15 @@ def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
 def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
-    context = LintContext(manifests=manifests.in_workspace(policy.workspace), now=now, timezone=policy.timezone)
+    here = manifests.in_workspace(policy.workspace)
+    fields, people = (here.of_kind(kind)[0] for kind in (CUSTOM_FIELD, USER))
+    context = LintContext(
+        manifests=here,
+        now=now,
+        timezone=policy.timezone,
+        archived=frozenset(one.address.name for one in people if one.spec.flags.get("archived")),
+        field_types={one.address.name: one.spec.type for one in fields},
+    )
     return sorted(_run(context, policy.lints), key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
@@ -331,7 +320,10 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, int]) -> list[Problem]:
         manifests=draft.manifests,
         now=datetime.fromisoformat(draft.plan.created_at),
         timezone=draft.planning.policy.timezone,
+        archived=draft.planning.people.archived,
+        field_types=draft.planning.field_types,
         draft=draft,
+        rows={match.address: match.row for result in draft.results.values() for match in result.matches},
         sizes=sizes,
     )
     findings = _run(context, draft.lint_levels)

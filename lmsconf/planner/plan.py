@@ -48,7 +48,6 @@ from lmsconf.planner.planned_resources import (
     add_changes_by_service,
     find_expired_absent,
     find_left_alone,
-    find_left_alone_renames,
     planned_resources,
     refuse_references_to_skipped_renames,
     to_change,
@@ -169,8 +168,7 @@ def _compared(
     planning.problems += [
         *(() if policy.verifying else selection.problems()),
         *find_expired_absent(entries.absent, policy),
-        *find_left_alone([*entries.declared, *entries.absent], policy),
-        *find_left_alone_renames(results.values(), policy),
+        *find_left_alone([*entries.declared, *entries.absent], policy, results.values()),
     ]
     refuse_references_to_skipped_renames(planning, items, results)
     for item in items:

@@ -75,8 +75,9 @@ def _changed(
             name = (sides.after or {}).get(kind.name_key)
             address = Address.of(kind.name, name) if isinstance(name, str) else address
         if sides is not None and sides.before != sides.after:
-            action = Action.CREATE if match.row is None else update
-            yield PlannedResource(address=address, subject=match, sides=sides, action=action)
+            yield PlannedResource(
+                address=address, subject=match, sides=sides, action=Action.CREATE if match.row is None else update
+            )
 
 
 def _is_deleted(planning: PlanContext, selection: Selection, deletion: Deletion[Any]) -> bool:
@@ -176,11 +177,12 @@ def to_change(planning: PlanContext, item: PlannedResource) -> Change:
 
 def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None:
     """Return why a resource is deleted or changed that no manifest names; None for any other."""
-    if isinstance(subject, Match):
-        return subject.declared.reason
-    if isinstance(subject, SideEffect) or subject.reason is not None or subject.absent is not None:
-        return subject.reason
-    return f"it goes with {subject.with_}" if subject.with_ else OWNED
+    match subject:
+        case Match():
+            return subject.declared.reason
+        case Deletion(reason=None, absent=None):
+            return f"it goes with {subject.with_}" if subject.with_ else OWNED
+    return subject.reason
 
 
 def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
@@ -198,21 +200,31 @@ def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> I
     )
 
 
-def find_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
-    """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores."""
+def find_left_alone(
+    entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]],
+    policy: Policy,
+    results: Iterable[MatchResult[Any, Any]] = (),
+) -> Iterator[Problem]:
+    """Yield an error for each declaration and entry under `absent` that `leave_alone` ignores.
+
+    results: of matching; a live resource that is ignored by its current name is not renamed either.
+    """
+    named = [(entry, entry.address) for entry in entries if entry.applies_in(policy.workspace)]
+    ignored = {name for _, name in named if matches_patterns(name, policy.leave_alone)}
+    renamed = ((match.declared, Address.of(match.address.kind, name)) for match, name in _renamed(results))
+    named += [pair for pair in renamed if policy.leave_alone and pair[0].address not in ignored]
     return (
-        _left_alone(one, one.address)
-        for one in entries
-        if one.applies_in(policy.workspace) and matches_patterns(one.address, policy.leave_alone)
+        Problem(
+            code="identity/left-alone",
+            message=f"{entry.address}: it is {'under `absent`' if isinstance(entry, DeleteEntry) else 'declared'}, but "
+            f"`leave_alone` of the project file matches {name}",
+            hint="Remove the entry, or narrow the pattern under `leave_alone`.",
+            source=entry.source,
+            address=str(entry.address),
+        )
+        for entry, name in named
+        if matches_patterns(name, policy.leave_alone)
     )
-
-
-def find_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
-    """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
-    for match, name in _renamed(results) if policy.leave_alone else ():
-        now = Address.of(match.address.kind, name)
-        if matches_patterns(now, policy.leave_alone) and not matches_patterns(match.address, policy.leave_alone):
-            yield _left_alone(match.declared, now)
 
 
 def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[Any, Any], str]]:
@@ -220,14 +232,3 @@ def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[A
     matches = (match for result in results for match in result.matches)
     live = ((match, normalize_name(match.row.name)) for match in matches if match.row)
     return ((match, name) for match, name in live if name != match.address.name)
-
-
-def _left_alone(entry: DesiredResource[Any] | DeleteEntry[Any], name: Address) -> Problem:
-    said = "under `absent`" if isinstance(entry, DeleteEntry) else "declared"
-    return Problem(
-        code="identity/left-alone",
-        message=f"{entry.address}: it is {said}, but `leave_alone` of the project file matches {name}",
-        hint="Remove the entry, or narrow the pattern under `leave_alone`.",
-        source=entry.source,
-        address=str(entry.address),
-    )

@@ -64,12 +64,11 @@ def possible_renames(
             deleted = frozenset(change.id for change, _ in kind_changes if change.action is Action.DELETE)
             olds = list(_live_resources(planning, KINDS[name], results[name], deleted))
             for rename, found in _compared(planning, new, olds):
-                if rename.alike or rename.close:
-                    possible.append(rename)
+                possible.append(rename)
                 problems.extend(found)
             problems.extend(_not_compared(KINDS[name], planning.policy.compares, len(results[name].unmanaged)))
     parts = (_parts(one, KINDS[one.address.kind].parts_key, planning.parts.get(one.address)) for one, _ in changes)
-    return possible, [*problems, *chain.from_iterable(parts)]
+    return [one for one in possible if one.alike or one.close], [*problems, *chain.from_iterable(parts)]
 
 
 class _Old(Struct, frozen=True):
@@ -97,13 +96,14 @@ def _live_resources(
         id, name = resource.row.id, normalize_name(resource.row.name)
         if content is not None and (policy.compares != 0 or id in deleted):
             is_unique = names[name] == 1
-            pin = f"id: {{{quote_name(policy.workspace)}: {quote_name(id)}}}"
             yield _Old(
                 RenameCandidate(
                     address=resource.address,
                     id=id,
                     why="",
-                    line=f"previously: [{quote_name(name)}]" if is_unique else pin,
+                    line=f"previously: [{quote_name(name)}]"
+                    if is_unique
+                    else f"id: {{{quote_name(policy.workspace)}: {quote_name(id)}}}",
                     is_earlier_name=is_unique,
                 ),
                 content,
@@ -129,11 +129,12 @@ def _compared(
             alike=tuple(replace(old.found, why=f"the same {content.of}") for old in alike if not old.is_absent),
             close=tuple(replace(old.found, why=why) for old, why in close if not old.is_absent),
         )
-        problems = [_same_content(change, content, alike)] if alike else []
-        for old, why in close:
-            stays = f"{old.found.address}, which {'goes' if old.is_deleted else 'stays'}, has {why}"
-            problems.append(_close_name(change, f"it would be created, and {stays}", old.found.line))
-        yield rename, problems
+        beside = (
+            (f"{old.found.address}, which {'goes' if old.is_deleted else 'stays'}, has {why}", old.found.line)
+            for old, why in close
+        )
+        notes = [_close_name(change, f"it would be created, and {stays}", line) for stays, line in beside]
+        yield rename, [_same_content(change, content, alike)] if alike else notes
 
 
 def _alike(

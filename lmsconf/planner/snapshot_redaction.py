@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from itertools import count
+from itertools import chain, count, repeat
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.kind_table import KINDS, named_emails
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
@@ -45,12 +44,11 @@ from lmsconf.kinds.shared.manifest_entry import (
     not_compared_warning,
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.smart_group import SmartGroupRow
-from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PeopleDirectory, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.forms import texts_in
-from lmsconf.model.names import grouped, normalize_email, normalize_name
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction, SnapshotRow
 from lmsconf.planner.read.needed_listings import emails_of
 
@@ -63,6 +61,10 @@ def pseudonym(salt: str, address: str) -> str:
     """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
     digest = hmac.new(salt.encode(), normalize_email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
     return _LABEL + digest[:16]
+
+
+ListOfPeople: TypeAlias = tuple[str, str, str]
+"""The listing of its owner, the owner's id, empty for a list of the workspace itself, and the list's name."""
 
 
 class UnnamedRow(SnapshotRow, frozen=True):
@@ -111,23 +113,17 @@ class RedactionContext:
         self.salt = token_hex(16)
         self.incomplete: dict[str, str] = {}
         self._active, self._hidden = active, hidden
-        self._counts: Counter[tuple[str, str, str, str]] = Counter()
+        self._counts: defaultdict[ListOfPeople, Counter[str]] = defaultdict(Counter)
 
     def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
         return pseudonym(self.salt, address) if normalize_email(address) in self.named else _LABEL + token_hex(8)
 
-    def redact_text(self, text: str) -> str:
-        """Return a text with random labels instead of the e-mails of undeclared people."""
-        if "@" not in text:
-            return text
-        return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
-
     def redacted(self, value: Any) -> Any:
-        """Return a row, or a value in one, with the e-mails of undeclared people replaced in all texts but ids."""
+        """Return a row, or a value in one, with labels for the e-mails of undeclared people in all but ids."""
         match value:
             case str():
-                return self.redact_text(value)
+                return EMAIL.sub(self._label_if_hidden, value) if "@" in value else value
             case Struct():
                 names = (name for name in value.__struct_fields__ if name != "id")
                 return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
@@ -137,59 +133,44 @@ class RedactionContext:
                 return value
         raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
 
-    def redact_people(
-        self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId] | None
-    ) -> frozenset[RemoteId] | None:
-        """Return the ids of shown people in a list, and count the others; None for a list that was not read."""
-        if ids is None:
-            return None
+    def _label_if_hidden(self, email: re.Match[str]) -> str:
+        return _LABEL + token_hex(8) if normalize_email(email[0]) in self._hidden else email[0]
+
+    def redact_people(self, place: ListOfPeople, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
+        """Return the ids of shown people in a list, and count the others."""
         for id in ids - self.shown:
-            self.count_person(listing, of, list, id)
+            self.count_person(place, id)
         return ids & self.shown
 
-    def count_person(self, listing: str, of: str, list: str, id: RemoteId) -> None:
+    def count_person(self, place: ListOfPeople, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
-        self._counts[listing, of, list, status] += 1
+        self._counts[place][status] += 1
 
     def counted_rows(self) -> Iterator[UnnamedRow]:
-        """Yield the numbers of all lists."""
-        for listing, of, list in sorted({(listing, of, list) for listing, of, list, _ in self._counts}):
-            numbers = (self._counts[listing, of, list, status] for status in ("active", "archived", "unknown"))
-            yield UnnamedRow(listing, RemoteId(of), list, *numbers)
+        """Return the numbers of all lists."""
+        return (
+            UnnamedRow(kind, RemoteId(of), list, number["active"], number["archived"], number["unknown"])
+            for (kind, of, list), number in sorted(self._counts.items())
+        )
 
 
-class RestoreContext:
-    """The state while a redacted snapshot is read: e-mails by pseudonym, and a placeholder per counted person.
+def _stand_ins(snapshot: Snapshot) -> tuple[Mapping[ListOfPeople, Sequence[RemoteId]], Sequence[PersonRow]]:
+    """Return an id for each person who is only counted, by list, and placeholders of those in the listing of people.
 
-    emails     pseudonym → e-mail; any other label stays as it is
-    counted    (kind, id of the owner, name of the list) → in which numbers people are only counted
-    stand_ins  placeholders so far; the id of each is also its label. Lists share none, since a redacted snapshot does
-               not show who is in several
+    The id of a placeholder is also its label. Lists share none: a redacted snapshot does not show who is in several.
     """
-
-    def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
-        self.emails = emails
-        self.stand_ins: list[PersonRow] = []
-        self.counted = grouped(snapshot.rows(UnnamedRow), lambda row: (row.kind, row.of, row.list))
-        self._numbers = count(1)
-
-    def placeholder_ids(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
-        """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
-        for row in self.counted.get((listing, RemoteId(of), list), ()):
-            for archived, number in ((False, row.active), (True, row.archived)):
-                for _ in range(number):
-                    id = RemoteId(f"unnamed person {next(self._numbers)}")
-                    self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
-                    yield id
-            for _ in range(row.unknown):
-                yield RemoteId(f"unnamed {next(self._numbers)}")
-
-    def restore_people(
-        self, listing: str, of: str, list: str, ids: frozenset[RemoteId] | None
-    ) -> frozenset[RemoteId] | None:
-        """Return a list with the people who are only counted in it; None for a list that was not read."""
-        return None if ids is None else ids.union(self.placeholder_ids(listing, of, list))
+    numbers = count(1)
+    ids: defaultdict[ListOfPeople, list[RemoteId]] = defaultdict(list)
+    people: list[PersonRow] = []
+    for row in snapshot.rows(UnnamedRow):
+        place = (row.kind, row.of, row.list)
+        for archived in chain(repeat(False, row.active), repeat(True, row.archived)):
+            id = RemoteId(f"unnamed person {next(numbers)}")
+            people.append(PersonRow(id, id, archived, stand_in=True))
+            ids[place].append(id)
+        ids[place] += [RemoteId(f"unnamed {next(numbers)}") for _ in range(row.unknown)]
+    return ids, people
 
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
@@ -198,11 +179,10 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
     specs = _declared_people(snapshot, manifests.declared)
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
     named = named_people(manifests)
-    directory = PeopleDirectory.of(people)
     redaction = RedactionContext(
         planning,
         # Of people who share an e-mail, none is active.
-        {row.id: row.id in directory.emails and row.name not in directory.archived for row in people},
+        {row.id: row.id in planning.people.emails and row.name not in planning.people.archived for row in people},
         frozenset(row.id for row in people if row.id in specs or row.name in named),
         named=named,
         hidden=frozenset(row.name for row in people) - named - quoted,
@@ -242,36 +222,36 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     """
     if snapshot.redaction is None:
         return snapshot
-    salt = snapshot.redaction.salt
-    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests)})
-    listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
-    # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
-    for name in sorted(listings, key=lambda name: (name == PersonRow.listing, name)):
-        rows = tuple(_restored_rows(restoring, name, listings[name].rows))
-        listings[name] = replace(listings[name], rows=rows)
+    emails = {pseudonym(snapshot.redaction.salt, email): email for email in named_people(manifests)}
+    unnamed, stand_ins = _stand_ins(snapshot)
+    more = {PersonRow.listing: stand_ins}
+    listings = {
+        name: replace(listing, rows=(*_restored_rows(name, listing.rows, emails, unnamed), *more.get(name, ())))
+        for name, listing in snapshot.listings.items()
+        if name != UnnamedRow.listing
+    }
     return replace(snapshot, listings=listings)
 
 
-def _restored_rows(restoring: RestoreContext, listing: str, rows: Iterable[Any]) -> Iterator[HasId]:
-    """Yield rows with the e-mails of those who are named, then a placeholder for each person who is only counted.
+def _restored_rows(
+    listing: str,
+    rows: Iterable[Any],
+    emails: Mapping[str, str],
+    unnamed: Mapping[ListOfPeople, Sequence[RemoteId]],
+) -> Iterator[HasId]:
+    """Yield rows with the e-mails of those who are named, then one for each admin and assignment only counted.
 
-    An assignment that is only counted has no settings and times.
+    emails: pseudonym → e-mail; any other label stays as it is. An assignment only counted has no settings and times.
     """
     key = {PersonRow.listing: "email", AdminRow.listing: "name"}.get(listing)
     for row in rows:
-        label = {} if key is None else {key: restoring.emails.get(getattr(row, key), getattr(row, key))}
-        yield replace(row, **label, **_changed_lists(row, restoring.restore_people))
-    if listing == PersonRow.listing:
-        yield from restoring.stand_ins
-    if listing == AdminRow.listing:
-        yield from (AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", "admins"))
-    if listing == TargetRow.listing:
-        targets = [(content, type) for kind, content, type in restoring.counted if kind == CONTENT_TARGET]
-        yield from (
-            TargetRow(content, id, type)
-            for content, type in targets
-            for id in restoring.placeholder_ids(CONTENT_TARGET, content, type)
-        )
+        label = {} if key is None else {key: emails.get(getattr(row, key), getattr(row, key))}
+        yield replace(row, **label, **_changed_lists(row, lambda place, ids: ids.union(unnamed.get(place, ()))))
+    for (kind, content, type), ids in unnamed.items():
+        if listing == AdminRow.listing == kind:
+            yield from (AdminRow(id, id) for id in ids)
+        if listing == TargetRow.listing == kind:
+            yield from (TargetRow(RemoteId(content), id, type) for id in ids)
 
 
 def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
@@ -288,8 +268,8 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
     absent = (without_unknown_people(entry, new, problems.append) for entry in manifests.absent)
     return replace(
         manifests,
-        declared=tuple(entry for entry in declared if entry is not None),
-        absent=tuple(entry for entry in absent if entry is not None),
+        declared=tuple(filter(None, declared)),
+        absent=tuple(filter(None, absent)),
         problems=(*manifests.problems, *problems),
     )
 
@@ -303,10 +283,6 @@ def _texts(manifests: Manifests) -> Iterator[str]:
     """Return every string in the manifests' entries."""
     declared = [(entry.address.name, entry.spec, entry.previously, entry.about) for entry in manifests.declared]
     return texts_in([declared, [(entry.address.name, entry.spec) for entry in manifests.absent]])
-
-
-_LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow: ("managers",)}
-"""Row type → its lists of people."""
 
 
 def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
@@ -324,10 +300,11 @@ def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) ->
 
 
 def _changed_lists(
-    row: Any, change: Callable[..., frozenset[RemoteId] | None]
-) -> dict[str, frozenset[RemoteId] | None]:
-    """Return the lists of people of a row, changed. change: takes listing and id of the row, name and ids of a list."""
-    return {key: change(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())}
+    row: Any, change: Callable[[ListOfPeople, frozenset[RemoteId]], frozenset[RemoteId]]
+) -> dict[str, frozenset[RemoteId]]:
+    """Return the lists of people of a row that were read, changed."""
+    lists = {key: getattr(row, key, None) for key in LISTS}
+    return {key: change((row.listing, row.id, key), ids) for key, ids in lists.items() if ids is not None}
 
 
 def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]]) -> dict[RemoteId, PersonSpec]:
@@ -351,8 +328,7 @@ def _people(
         else PersonRow(RemoteId(token_hex(16)), row.email, row.archived)
         for row in snapshot.rows(PersonRow)
     )
-    labelled = (replace(row, email=redaction.replacement_label(row.email)) for row in rows)
-    return sorted(labelled, key=lambda row: row.id)
+    return sorted((replace(row, email=redaction.replacement_label(row.email)) for row in rows), key=lambda row: row.id)
 
 
 def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, frozenset[str]]) -> PersonRow:
@@ -391,7 +367,7 @@ def _admins(redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec]) -
         if row.id in specs and specs[row.id].needs_live_rights:
             yield AdminRow(row.id, redaction.replacement_label(row.name))
         else:
-            redaction.count_person(ADMIN, "", "admins", row.id)
+            redaction.count_person((ADMIN, "", "admins"), row.id)
 
 
 def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
@@ -412,7 +388,7 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
         if kinds and USER not in kinds:
             # The `name` of a target is that of its audience, which may be a person.
             is_group = row.label in (registry.name(GROUP, row.target), registry.name(SMART_GROUP, row.target))
-            yield replace(row, label=redaction.redact_text(row.label) if is_group else "")
+            yield replace(row, label=redaction.redacted(row.label) if is_group else "")
         elif audience is not None and row.target in redaction.shown:
             yield replace(row, label="")
         else:
@@ -420,4 +396,4 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
                 redaction.incomplete[CONTENT_TARGET] = (
                     "an assignment is for an id that is both a person's and a group's"
                 )
-            redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)
+            redaction.count_person((CONTENT_TARGET, row.content, row.type), row.target)

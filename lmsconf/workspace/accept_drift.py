@@ -29,19 +29,16 @@ from lmsconf.workspace.manifest_editor import ManifestEditor
 class ManifestEdits(Struct, frozen=True, kw_only=True):
     """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
-    asked: the addresses to accept; `accepted` may hold more. renamed: new address of a resource → its old address.
+    beyond: which of `accepted` nobody asked for. renamed: new address of a resource → its old address. problems: of
+    what is refused; nothing is edited then.
     """
 
-    asked: frozenset[Address] = frozenset()
     accepted: tuple[DriftFinding, ...]
     renamed: Mapping[Address, Address]
     before: Mapping[str, bytes]
     after: Mapping[str, bytes]
-
-    @property
-    def accepted_beyond(self) -> list[Address]:
-        """The addresses that were accepted though they were not asked for."""
-        return [finding.address for finding in self.accepted if finding.address not in self.asked]
+    problems: tuple[Problem, ...]
+    beyond: tuple[Address, ...] = ()
 
     @property
     def diff(self) -> str:
@@ -76,12 +73,13 @@ def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) 
     for pattern in patterns:
         if not pattern.matches:
             problem = unresolved_problem("--accept", pattern, addresses)
-            message, hint = problem.message, problem.hint
-            if problem.code != AMBIGUOUS:
-                message = f"--accept {pattern.typed}: no difference has this address"
-                if hint is None or not hint.startswith("Did you mean"):
-                    hint = "`lmsconf drift` lists the differences with their addresses."
-            raise LmsconfError(message, hint=hint)
+            if problem.code == AMBIGUOUS:
+                raise LmsconfError(problem.message, hint=problem.hint)
+            near = problem.hint if (problem.hint or "").startswith("Did you mean") else None
+            raise LmsconfError(
+                f"--accept {pattern.typed}: no difference has this address",
+                hint=near or "`lmsconf drift` lists the differences with their addresses.",
+            )
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
 
 
@@ -93,13 +91,12 @@ def address_before_rename(address: Address, renamed: Mapping[Address, Address]) 
 
 
 def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
-    is_owned = finding.state is DriftState.UNDECLARED and finding.source is None
     return Problem(
         code="editing/not-settled",
         message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be "
         + finding.state.value.replace("_", " "),
         hint=f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
-        if is_owned
+        if finding.state is DriftState.UNDECLARED and finding.source is None
         else "Change the manifests by hand.",
         source=finding.source,
         address=str(finding.address),
@@ -135,6 +132,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
             addresses = {one.address for one in wanted}
             wanted = [one for one in every if one.address in addresses or one.source in lines]
             draft = self._drafted(wanted)
+            raise_found(draft.problems)
             after = self.parse_manifests(draft.after)
             problems = tuple(self._left(draft, after))
             more = self._leaning(problems, draft, after)
@@ -142,7 +140,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
                 break
             wanted += [one for one in every if one.address in more]
         raise_found([locate_on_disk(problem, draft) for problem in problems])
-        return replace(draft, asked=asked)
+        return replace(draft, beyond=tuple(one.address for one in wanted if one.address not in asked))
 
     def without_refused_edits(self) -> DriftReport:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""
@@ -196,13 +194,13 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
     def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
         """Return the findings that cannot be edited in place."""
-        problems = self._problems(findings)
+        problems = self._drafted(findings).problems
         named = {problem.address for problem in problems}
         sources = {one.source for one in findings if str(one.address) in named}
         dead = {one.address for one in findings if one.source in sources}
         if problems and not dead:
             # The problem concerns a file as a whole, so each finding is tried alone.
-            dead = {one.address for one in findings if self._problems([one])}
+            dead = {one.address for one in findings if self._drafted([one]).problems}
         # A file is checked as a whole only once no single edit is refused.
         return dead | self._refused([one for one in findings if one.address not in dead]) if dead else dead
 
@@ -211,23 +209,17 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
         They are owned, and no manifest declares them.
         """
-        if not findings:
+        draft = self._drafted(findings)
+        if draft.problems or not findings:
             return frozenset()
         try:
-            after = self.compute_drift(self.parse_manifests(self._drafted(findings).after))
+            after = self.compute_drift(self.parse_manifests(draft.after))
         except ProblemsFound:
             return frozenset()
         return {finding.address for finding in after.findings} & {finding.address for finding in findings}
 
-    def _problems(self, findings: Sequence[DriftFinding]) -> tuple[Problem, ...]:
-        try:
-            self._drafted(findings)
-        except ProblemsFound as error:
-            return error.problems
-        return ()
-
     def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
-        """Return the manifests edited to the live state of all findings. Raises ProblemsFound with all refusals."""
+        """Return the manifests edited to the live state of all findings, or why that is refused."""
         editor = ManifestEditor(self.manifests, self.root, self.timezone)
         after = editor.accept(findings)
         return ManifestEdits(
@@ -235,6 +227,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
             renamed=editor.renamed,
             before={name: editor.pages[name].data for name in after},
             after=after,
+            problems=tuple(editor.problems),
         )
 
 
@@ -244,9 +237,10 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     if source is None or source.file not in edits.after:
         return problem
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
-    for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
-        if start < source.line <= end:
-            line = min(old_start + source.line - start, old_end)
-            column = source.column if tag == "equal" else 0
-            return replace(problem, source=SourceLocation(source.file, line, column, source.each))
-    return problem
+    changes = difflib.SequenceMatcher(None, new, old).get_opcodes()
+    # Of a problem of a whole file, the line is 0.
+    own = (one for one in changes if one[1] < source.line <= one[2])
+    tag, start, _, old_start, old_end = next(own, ("equal", 0, 0, 0, 0))
+    column = source.column if tag == "equal" else 0
+    line = min(old_start + source.line - start, old_end)
+    return replace(problem, source=SourceLocation(source.file, line, column, source.each))

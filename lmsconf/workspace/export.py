@@ -65,95 +65,93 @@ class _Spot(Struct, frozen=True):
         return self.at(*path)
 
 
-class EmptyPlanCheck(Struct):
-    """Entries to verify, together with the existing manifests.
+def keep_unchanged(
+    entries: Iterable[ExportedEntry], plan: Callable[[Manifests], Plan], existing: Manifests, timezone: tzinfo | None
+) -> tuple[list[ExportedEntry], list[ExportedEntry], Plan]:
+    """Return the entries that change nothing beside the existing manifests, those left out for it, and the plan.
 
-    plan: plans manifests on the snapshot of the export. skipped: the rows that were left out.
+    plan: plans manifests on the snapshot of the export.
     """
+    left, skipped = list(entries), list[ExportedEntry]()
+    while True:
+        faults = list(_unrepresentable(left))
+        if not faults:
+            try:
+                made = plan(replace(existing, declared=(*existing.declared, *_parsed(left, existing, timezone))))
+                faults = [*_changed(made), *_owned(made, left)]
+                if not faults:
+                    return left, skipped, made
+            except ProblemsFound as error:
+                faults = list(_blamed(error.problems, left))
+                if not faults:
+                    raise
+        left = _without(left, faults, skipped)
 
-    existing: Manifests
-    timezone: tzinfo | None
-    plan: Callable[[Manifests], Plan]
-    skipped: list[ExportedEntry]
 
-    def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
-        """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
-        left = list(entries)
-        while True:
-            faults = list(self._unrepresentable(left))
-            if not faults:
-                try:
-                    made = self.plan(replace(self.existing, declared=(*self.existing.declared, *self._parsed(left))))
-                    faults = [*_changed(made), *self._owned(made, left)]
-                    if not faults:
-                        return left, made
-                except ProblemsFound as error:
-                    faults = list(_blamed(error.problems, left))
-                    if not faults:
-                        raise
-            left = self._without(left, faults)
+def _unrepresentable(entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
+    """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
+    for number, entry in enumerate(entries):
+        unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
+        yield from ((number, key, "it contains characters that a manifest must not contain") for key in unrepresentable)
+        if not unrepresentable:
+            section = declared_section(KINDS[entry.address.kind])
+            for finding in section.shape.validate(map_texts(entry.body, EscapedText, keys=True)):
+                yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
-    def _unrepresentable(self, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
-        """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
-        for number, entry in enumerate(entries):
-            unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
-            yield from (
-                (number, key, "it contains characters that a manifest must not contain") for key in unrepresentable
-            )
-            if not unrepresentable:
-                shape = declared_section(KINDS[entry.address.kind]).shape
-                for finding in shape.validate(map_texts(entry.body, EscapedText, keys=True)):
-                    yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
-    def _parsed(self, entries: Sequence[ExportedEntry]) -> list[DesiredResource[Any]]:
-        """Return what the entries declare. Raises ProblemsFound for errors that they cause."""
-        declared: list[DesiredResource[Any]] = []
-        problems: list[Problem] = []
-        for number, entry in enumerate(entries):
-            own = ManifestEntry(body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append)
-            declared.extend(parse(entry.address.kind, own))
-        problems.extend(find_conflicts([*self.existing.declared, *declared], self.existing.absent))
-        if any(_blamed(problems, entries)):
-            raise ProblemsFound(problems)
-        return declared
+def _parsed(
+    entries: Sequence[ExportedEntry], existing: Manifests, timezone: tzinfo | None
+) -> list[DesiredResource[Any]]:
+    """Return what the entries declare. Raises ProblemsFound for errors that they cause."""
+    declared: list[DesiredResource[Any]] = []
+    problems: list[Problem] = []
+    for number, entry in enumerate(entries):
+        own = ManifestEntry(body=entry.body, places=_Spot(number), timezone=timezone, report=problems.append)
+        declared.extend(parse(entry.address.kind, own))
+    problems.extend(find_conflicts([*existing.declared, *declared], existing.absent))
+    if any(_blamed(problems, entries)):
+        raise ProblemsFound(problems)
+    return declared
 
-    def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
-        """Return the entries that, declared, make the plan delete owned live rows that cannot be declared."""
-        contents = {
-            content_id_of_target(change.id)
-            for change in plan.changes
-            if change.address.kind == CONTENT_TARGET and change.id is not None and deletes_undeclared(change)
-        }
-        why = "of the same content, an assignment that cannot be declared would be deleted"
-        return (
-            (number, _WHOLE, why)
-            for number, entry in enumerate(entries)
-            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents
-        )
 
-    def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
-        """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
-        by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
-        for number, key, why in faults:
-            by_number[number].setdefault(key, why)
-        left = []
-        for number, entry in enumerate(entries):
-            keys = by_number.get(number, {})
-            kind = KINDS[entry.address.kind]
-            # An entry that has a pin or is of some workspaces cannot do without.
-            needed = required_keys(kind) | {"id", "only_in", _WHOLE}
-            is_whole = bool(keys) and kind.name == CONTENT_TARGET
-            if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
-                self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
-            else:
-                left.append(
-                    replace(
-                        entry,
-                        body={key: value for key, value in entry.body.items() if key not in keys},
-                        notes=(*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items())),
-                    )
+def _owned(plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
+    """Return the entries that, declared, make the plan delete owned live rows that cannot be declared."""
+    contents = {
+        content_id_of_target(change.id)
+        for change in plan.changes
+        if change.address.kind == CONTENT_TARGET and change.id is not None and deletes_undeclared(change)
+    }
+    why = "of the same content, an assignment that cannot be declared would be deleted"
+    return (
+        (number, _WHOLE, why)
+        for number, entry in enumerate(entries)
+        if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents
+    )
+
+
+def _without(
+    entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey], skipped: list[ExportedEntry]
+) -> list[ExportedEntry]:
+    """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
+    by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
+    for number, key, why in faults:
+        by_number[number].setdefault(key, why)
+    left = []
+    for number, entry in enumerate(entries):
+        keys, kind = by_number.get(number, {}), KINDS[entry.address.kind]
+        # An entry that has a pin or is of some workspaces cannot do without.
+        needed = required_keys(kind) | {"id", "only_in", _WHOLE}
+        if keys and (kind.name == CONTENT_TARGET or keys.keys() & needed or keys.keys() - entry.body.keys()):
+            skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
+        else:
+            left.append(
+                replace(
+                    entry,
+                    body={key: value for key, value in entry.body.items() if key not in keys},
+                    notes=(*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items())),
                 )
-        return left
+            )
+    return left
 
 
 def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
@@ -241,13 +239,13 @@ def export_snapshot(
         for row in new
         if not matches_patterns(str(row.address), policy.leave_alone)
     ]
-    skipped = [row for row in managed if row.reason is not None]
-    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned, skipped)
-    entries, plan = check.keep_unchanged(row for row in managed if row.reason is None)
+    declarable = (row for row in managed if row.reason is None)
+    entries, left_out, plan = keep_unchanged(declarable, planned, existing_manifests, policy.timezone)
+    skipped = [*(row for row in managed if row.reason is not None), *left_out]
     return ExportResult(
-        files=_files(entries, check.skipped, planning, policy, by),
+        files=_files(entries, skipped, planning, policy, by),
         counts={kind.name: sum(entry.address.kind == kind.name for entry in entries) for kind in wanted},
-        problems=_problems(entries, check.skipped, plan, snapshot),
+        problems=_problems(entries, skipped, plan, snapshot),
         left_alone=len(new) - len(managed),
         declared=len(rows) - len(new),
     )

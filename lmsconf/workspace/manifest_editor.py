@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, raise_found
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.assignment.parse import item_addresses
 from lmsconf.kinds.assignment.types import readable_time
 from lmsconf.kinds.kind_table import KINDS
@@ -29,7 +30,6 @@ from lmsconf.manifest.edit.yaml_editor import (
     comparison_key_for,
     refuse_shared,
     refused_edit,
-    remove_emptied_list,
     replace_value,
     require_literal,
     set_key,
@@ -58,8 +58,17 @@ class ManifestEditor(Struct):
     _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
 
     def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
-        """Return the files with the edits for every finding, path → bytes. Raises ProblemsFound for those refused."""
-        self.problems += (_undeclared(finding.address) for finding in findings if finding.source is None)
+        """Return the files with the edits for every finding, path → bytes; `problems` has what is refused."""
+        self.problems += (
+            Problem(
+                code="editing/undeclared",
+                message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
+                hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+                address=str(finding.address),
+            )
+            for finding in findings
+            if finding.source is None
+        )
         declared = Counter(one.source for one in self.manifests.declared)
         located = [(finding.source, finding) for finding in findings if finding.source is not None]
         for source, together in sorted(grouped(located, lambda one: one[0]).items()):
@@ -69,10 +78,10 @@ class ManifestEditor(Struct):
             with self._refusals(finding):
                 self._rename(finding, change, entry)
         changed: dict[str, bytes] = {}
-        for page in self.pages.values() if not self.problems else ():
+        edited = [page for page in self.pages.values() if any(node.is_changed for node in page.nodes)]
+        for page in edited if not self.problems else ():
             with self._refusals():
-                changed |= {page.name: page.edited_bytes()} if page.is_changed else {}
-        raise_found(self.problems)
+                changed[page.name] = page.edited_bytes()
         return changed
 
     @contextmanager
@@ -220,15 +229,6 @@ class ManifestEditor(Struct):
         return (node for trail in trails for root in roots for node in _below(root, trail))
 
 
-def _undeclared(address: Address) -> Problem:
-    return Problem(
-        code="editing/undeclared",
-        message=f"{address}: no manifest declares it, so there is nothing to edit",
-        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
-        address=str(address),
-    )
-
-
 def _remove(node: Node) -> None:
     """Remove an entry from its section, with the comment about it. Raises ProblemsFound."""
     if node.parent is None or node.parent.kind != "list":
@@ -241,13 +241,9 @@ def _remove(node: Node) -> None:
 def _forget(entry: Node, name: str) -> None:
     """Remove a name from `previously`, since it is the current name again."""
     node = entry.get("previously")
-    items = node.items if node is not None and node.kind == "list" else []
-    names = [choice_key(unescape_variables(item.value())) for item in items]
-    removed = {at for at, own in enumerate(names) if own == normalize_name(name)}
-    if node is not None and removed:
-        refuse_shared(node)
-        node.removed |= removed
-        remove_emptied_list(entry, "previously", node)
+    names = [] if node is None or node.kind != "list" else cast("list[Json]", unescape_variables(node.value()))
+    if normalize_name(name) in map(choice_key, names):
+        change_list(entry, "previously", choice_key, [name], [])
 
 
 def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
@@ -270,8 +266,10 @@ def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json
         set_or_remove_key(item, key, live, block.get(key) or default)
     elif unescape_variables(item.text) == EVERYBODY:
         refuse_shared(item)
-        long = item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}
-        item.replacement = {**long, key: live}
+        item.replacement = {
+            **(item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}),
+            key: live,
+        }
     else:
         raise _elsewhere("this", items, item)
 
@@ -317,12 +315,12 @@ def _elsewhere(which: str, items: EntryItems, node: Node) -> ProblemsFound:
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:
-    """Return every node that a path matches; an alias is not followed, since its target is matched itself."""
+    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
     if not trail:
-        return iter([node])
-    step, rest = trail[0], trail[1:]
-    keys = [key for key, _ in node.parts] if step == KEYS and node.kind == "mapping" else []
-    fitting = (
-        part[-1] for part in node.parts if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text))
-    )
-    return chain(keys, chain.from_iterable(_below(part, rest) for part in fitting))
+        yield node
+    elif trail[0] == KEYS and node.kind == "mapping":
+        yield from (key for key, _ in node.parts)
+    else:
+        for part in node.parts:
+            if trail[0] == ANY or (node.kind == "mapping" and trail[0] == normalize_name(part[0].text)):
+                yield from _below(part[-1], trail[1:])

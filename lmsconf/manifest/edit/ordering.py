@@ -123,14 +123,17 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
 
 
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:
-    problem = Problem(
-        code="fmt/left",
-        message=f"not ordered: {why}",
-        severity=Severity.WARNING,
-        hint="Nothing was changed in this file. Order it by hand, or move the comment or anchor.",
-        source=where,
+    return ProblemsFound(
+        [
+            Problem(
+                code="fmt/left",
+                message=f"not ordered: {why}",
+                severity=Severity.WARNING,
+                hint="Nothing was changed in this file. Order it by hand, or move the comment or anchor.",
+                source=where,
+            )
+        ]
     )
-    return ProblemsFound([problem])
 
 
 def _unordered(value: Json) -> Json:
@@ -160,8 +163,9 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
     elif node.kind == "list":
         schema = next((form for form in (schema, *branches_of(schema)) if "items" in form), {})
         if "x-sorted-by" in schema:
-            by = str(schema["x-sorted-by"])
-            yield from _sorted(buffer, node, [_sort_key(_name(item, by)) for item in node.items])
+            yield from _sorted(
+                buffer, node, [_sort_key(_name(item, str(schema["x-sorted-by"]))) for item in node.items]
+            )
         for item in node.items:
             yield from _ordered(buffer, item, cast(Schema, schema.get("items", {})))
 

@@ -31,13 +31,6 @@ def escape_for_comment(text: str) -> str:
     return re.sub(f"{CONTROLS.pattern}|[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def format_scalar(value: Json, *, in_brackets: bool) -> str:
-    """Format a scalar. in_brackets: within brackets."""
-    if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return str(value) if _is_plain(str(value), in_brackets) else double_quoted(str(value))
-
-
 def _key(word: str) -> str:
     """Format a key, in which variables are not substituted."""
     return word if _is_plain(word, flow=True) and word != "<<" else double_quoted(word)
@@ -57,11 +50,14 @@ def _is_plain(word: str, flow: bool) -> bool:
 
 def format_inline(value: Json, *, in_brackets: bool = True) -> str:
     """Format a value on one line, however long. in_brackets: within brackets."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(format_inline, value)) + "]"
-    return format_scalar(value, in_brackets=in_brackets)
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(format_inline, value)) + "]"
+        case str():
+            return value if _is_plain(value, in_brackets) else double_quoted(value)
+    return json.dumps(value)
 
 
 def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
@@ -107,6 +103,7 @@ def _fits(lead: str, value: Json) -> bool:
 
 _BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]|(?<![^ \t\r\n])#[^\n]*)*+")
 """Blanks, line breaks and comments."""
+_BLANKS: Final = re.compile(r"[ \t]*")
 _EMPTY_LINES: Final = re.compile(r"(?:[^\S\n]*\n)*+")
 
 
@@ -153,8 +150,7 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blanks = _BLANK_LINES if lines else re.compile(r"[ \t]*")
-        return cast("re.Match[str]", blanks.match(self.text, at)).end()
+        return cast("re.Match[str]", (_BLANK_LINES if lines else _BLANKS).match(self.text, at)).end()
 
     def comment_above(self, start: int, pattern: str) -> int:
         """Return the start of the lines right above a line that match a pattern; `start` if there are none."""
@@ -165,6 +161,11 @@ class TextBuffer:
             start = above
         return start
 
+    def after_comma(self, at: int) -> int:
+        """Return the end of the comma after an offset; the offset itself if there is none."""
+        after = self.skip_blanks(at)
+        return after + 1 if self.text.startswith(",", after) else at
+
     def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
         """Insert lines at the start of a line."""
         return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
@@ -173,8 +174,7 @@ class TextBuffer:
         """Apply the edits and return the text. Overlapping removals are merged."""
         out, done = [], 0
         for start, end, new in sorted(splices):
-            out.append(self.text[done : max(done, start)])
-            out.append(new)
+            out += [self.text[done : max(done, start)], new]
             done = max(done, end)
         text = "".join([*out, self.text[done:]])
         return text if self._is_ended else text.removesuffix(self.newline)
@@ -211,75 +211,10 @@ def part_spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
         at = end
 
 
-class BracketPart(Struct, frozen=True):
-    """The span of an item, or of a key with its value. comma_end: the end of the comma after it, if any."""
-
-    start: int
-    end: int
-    comma_end: int
-
-
-def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
-    if not node.is_changed:
-        return []
-    in_block = _block_list_edits if node.kind == "list" else _block_mapping_edits
-    return (_bracket_edits if node.flow else in_block)(buffer, node)
-
-
-def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
-    added = [format_inline({key: value})[1:-1] for key, value in node.added_keys.items()]
-    added += map(format_inline, node.added)
-    parts = []
-    for start, end in part_spans(buffer, node):
-        after = buffer.skip_blanks(end)
-        parts.append(BracketPart(start, end, after + 1 if buffer.text.startswith(",", after) else end))
-    kept = [part for at, part in enumerate(parts) if at not in node.removed]
-    if not kept and not (added and parts and _alone(buffer, parts[0])):
-        return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
-    return [*_removals(buffer, parts, node.removed), *(_additions(buffer, parts, kept, added) if added else ())]
-
-
-def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
-    """Whether a part shares no line with another."""
-    return buffer.begins_line(part.start) and buffer.ends_line(part.comma_end)
-
-
-def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Set[int]) -> Iterator[TextEdit]:
-    """Yield the edit that removes each part: with its line, the comma before it, or the one after it."""
-    kept_end = 0
-    for at, part in enumerate(parts):
-        line_start = buffer.line_start(part.start)
-        if at not in removed:
-            kept_end = part.end
-        elif _alone(buffer, part):
-            yield TextEdit(line_start, buffer.next_line(part.comma_end))
-        elif kept_end > line_start:
-            yield TextEdit(parts[at - 1].end, part.end)
-        else:
-            end = part.comma_end
-            yield TextEdit(part.start, end if buffer.ends_line(end) else buffer.skip_blanks(end, lines=False))
-
-
-def _additions(
-    buffer: TextBuffer, parts: Sequence[BracketPart], kept: Sequence[BracketPart], added: Sequence[str]
-) -> list[TextEdit]:
-    """Append parts after the last that remains; in lines of their own, if that has its own line."""
-    last = kept[-1] if kept else parts[0]
-    if not _alone(buffer, last):
-        return [TextEdit(last.end, last.end, "".join(f", {text}" for text in added))]
-    indent = buffer.text[buffer.line_start(last.start) : last.start]
-    end = "," if parts[-1].comma_end > parts[-1].end else ""
-    lines = f",{buffer.newline}".join(f"{indent}{text}" for text in added) + end
-    comma = [TextEdit(last.end, last.end, ",")] if kept and last.comma_end == last.end else []
-    return [*comma, buffer.insert_lines(buffer.next_line(last.comma_end), [lines])]
-
-
 class Part(Struct, frozen=True):
-    """One part of a block, from the comment lines right above it to the end of its lines.
+    """A part of a list or mapping. comment: in a block, where the comment lines right above it begin.
 
-    comment: where those lines begin, or its own first line if there are none. start: its dash or its key.
+    start: its dash or its key, or the item in brackets. end: of its value; in a block, of its lines.
     """
 
     comment: int
@@ -287,17 +222,69 @@ class Part(Struct, frozen=True):
     end: int
 
 
-def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove items of a list, and add new ones below the last that remains."""
+def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
+    """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
+    if not node.is_changed:
+        return []
+    return (_bracket_edits if node.flow else _block_edits)(buffer, node)
+
+
+def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
+    """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
+    added = [format_inline({key: value})[1:-1] for key, value in node.added_keys.items()]
+    added += map(format_inline, node.added)
+    parts = [Part(start, start, end) for start, end in part_spans(buffer, node)]
+    kept = [part for at, part in enumerate(parts) if at not in node.removed]
+    if not kept and not (added and parts and _alone(buffer, parts[0])):
+        return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
+    return [*_removals(buffer, parts, node.removed), *(_additions(buffer, parts, kept, added) if added else ())]
+
+
+def _alone(buffer: TextBuffer, part: Part) -> bool:
+    """Whether a part shares no line with another."""
+    return buffer.begins_line(part.start) and buffer.ends_line(buffer.after_comma(part.end))
+
+
+def _removals(buffer: TextBuffer, parts: Sequence[Part], removed: Set[int]) -> Iterator[TextEdit]:
+    """Yield the edit that removes each part: with its line, the comma before it, or the one after it."""
+    kept_end = 0
+    for at, part in enumerate(parts):
+        line_start = buffer.line_start(part.start)
+        if at not in removed:
+            kept_end = part.end
+        elif _alone(buffer, part):
+            yield TextEdit(line_start, buffer.next_line(buffer.after_comma(part.end)))
+        elif kept_end > line_start:
+            yield TextEdit(parts[at - 1].end, part.end)
+        else:
+            end = buffer.after_comma(part.end)
+            yield TextEdit(part.start, end if buffer.ends_line(end) else buffer.skip_blanks(end, lines=False))
+
+
+def _additions(buffer: TextBuffer, parts: Sequence[Part], kept: Sequence[Part], added: Sequence[str]) -> list[TextEdit]:
+    """Append parts after the last that remains; in lines of their own, if that has its own line."""
+    last = kept[-1] if kept else parts[0]
+    if not _alone(buffer, last):
+        return [TextEdit(last.end, last.end, "".join(f", {text}" for text in added))]
+    indent = buffer.text[buffer.line_start(last.start) : last.start]
+    end = "," if buffer.after_comma(parts[-1].end) > parts[-1].end else ""
+    lines = f",{buffer.newline}".join(f"{indent}{text}" for text in added) + end
+    comma_end = buffer.after_comma(last.end)
+    comma = [TextEdit(last.end, last.end, ",")] if kept and comma_end == last.end else []
+    return [*comma, buffer.insert_lines(buffer.next_line(comma_end), [lines])]
+
+
+def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
+    """Return the edits that remove parts of a block, and add new ones below the last. Raises UnsafeEdit."""
     rows = []
-    for dash, end in part_spans(buffer, node):
-        start = buffer.line_start(dash)
-        rows.append(Part(buffer.comment_above(start, rf" {{{dash - start}}}#"), dash, buffer.next_line(end)))
+    for begin, end in part_spans(buffer, node):
+        start = buffer.line_start(begin)
+        rows.append(Part(buffer.comment_above(start, rf" {{{begin - start}}}#"), begin, buffer.next_line(end)))
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
     splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
-    if node.added:
-        splices.append(buffer.insert_lines(rows[-1].end, list(_new_items(buffer, node, (kept or rows)[-1]))))
-    elif not kept:
+    if node.added or node.added_keys:
+        splices.append(buffer.insert_lines(rows[-1].end, _new_lines(buffer, node, (kept or rows)[-1])))
+    elif not kept and node.kind == "list":
         # After the key, or the anchor of the list, stands `[]` then.
         key = next(key for key, value in cast(Node, node.parent).parts if value is node)
         begins = node.outer if node.outer < node.start else buffer.skip_blanks(key.end, lines=False)
@@ -307,8 +294,13 @@ def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> TextEdit:
-    """Remove one item, with the comment above it if comments in this list are about single items."""
+    """Remove one part, with the comment above it if comments in this list are about single items."""
     row = rows[at]
+    if not buffer.begins_line(row.start):
+        # The part is on the line of a dash: the next one moves there.
+        if at + 1 >= len(rows) or at + 1 in node.removed:
+            raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
+        return TextEdit(row.start, rows[at + 1].start)
     # A comment above the first item alone may be about the whole list, unless that has one in the line of its key.
     list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment] if rows[0].comment else ""
     others = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
@@ -321,9 +313,10 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> T
     return TextEdit(start, blanks.end() if takes_blanks else row.end)
 
 
-def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
-    """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
-    indent = buffer.text[buffer.line_start(beside.start) : beside.start]
+def _new_lines(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
+    """Yield the lines of new parts; mappings in block style if those of the list are, or the line is too long."""
+    indent = " " * (beside.start - buffer.line_start(beside.start))
+    yield from (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, ""))
     gap = buffer.text[beside.start + 1 : buffer.skip_blanks(beside.start + 1, lines=False)] or " "
     in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:
@@ -332,24 +325,3 @@ def _new_items(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
             yield from _entry_lines(raw, indent)
         else:
             yield line
-
-
-def _block_mapping_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove keys of a mapping, and add new ones below the last. Raises UnsafeEdit."""
-    splices = [_key_removal(buffer, node, at) for at in sorted(node.removed)]
-    if node.added_keys:
-        first = node.parts[0][0].outer
-        indent = " " * (first - buffer.line_start(first))
-        lines = [f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, "")]
-        splices.append(buffer.insert_lines(buffer.next_line(node.end), lines))
-    return splices
-
-
-def _key_removal(buffer: TextBuffer, node: Node, at: int) -> TextEdit:
-    start, end = part_span(node.parts[at])
-    if buffer.begins_line(start):
-        return TextEdit(buffer.line_start(start), buffer.next_line(end))
-    # The key is on the line of a dash: the next key moves there.
-    if at + 1 >= len(node.parts) or at + 1 in node.removed:
-        raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
-    return TextEdit(start, node.parts[at + 1][0].outer)

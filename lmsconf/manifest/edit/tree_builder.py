@@ -64,10 +64,11 @@ class Node(Struct, eq=False, kw_only=True, weakref=True):
             return cast(Json, self.replacement)
         if self.target is not None:
             return self.target.value()
-        if self.kind == "list":
-            return [*(item.value() for (item,) in self.kept()), *self.added]
-        if self.kind == "mapping":
-            return {**{str(key.value()): value.value() for key, value in self.kept()}, **self.added_keys}
+        match self.kind:
+            case "list":
+                return [*(item.value() for (item,) in self.kept()), *self.added]
+            case "mapping":
+                return {**{str(key.value()): value.value() for key, value in self.kept()}, **self.added_keys}
         return self.scalar
 
     def kept(self) -> list[tuple[Node, ...]]:

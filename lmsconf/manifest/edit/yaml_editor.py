@@ -63,11 +63,6 @@ class YamlEditor:
         """Map line and column to the node that begins there: the mapping, where its first key begins there too."""
         return {(node.where.line, node.where.column): node for node in reversed(self.nodes)}
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether there are pending edits."""
-        return any(node.is_changed for node in self.nodes)
-
     def edited_bytes(self) -> bytes:
         """Return the edited file.
 
@@ -174,7 +169,7 @@ def change_list(
             remove_key(entry, key)
     else:
         change_items(node, missing, extra, comparison_key)
-    if key in ("choices", "conditions"):  # a manifest leaves them out rather than giving an empty list
+    if key in ("choices", "previously"):  # a manifest leaves them out rather than giving an empty list
         remove_emptied_list(entry, key, node)
 
 
@@ -203,16 +198,18 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
     wanted = {same(item): item for item in items}
     if not wanted:
         return
-    matched: dict[int, Hashable] = {}
     listed = require_literal(node, above)
     _require_list(listed)
-    for at, item in enumerate(listed.items):
-        key = None if at in listed.removed or item.target else same(unescape_variables(item.value()))
-        if key in wanted:
-            refuse_shared(item)
-            matched[at] = key
-    listed.removed |= matched.keys()
-    found = frozenset(matched.values())
+    own = {
+        at: same(unescape_variables(item.value()))
+        for at, item in enumerate(listed.items)
+        if at not in listed.removed and not item.target
+    }
+    matched = [at for at, key in own.items() if key in wanted]
+    for at in matched:
+        refuse_shared(listed.items[at])
+    listed.removed |= {*matched}
+    found = {own[at] for at in matched}
     for lost in (item for key, item in wanted.items() if key not in found):
         raise refused_edit(
             f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself",

@@ -17,7 +17,7 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.group import why_undo_keeps_conditions
 from lmsconf.kinds.kind_functions import Subject
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER, Kind, is_named, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER, is_named, row_type_of
 from lmsconf.kinds.shared.manifest_entry import partial_undo
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, PlanContext, SideEffect
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
@@ -42,7 +42,7 @@ def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
 def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
     """Yield the people whose answers the changes delete, with their answers to these fields."""
     fields: dict[str | None, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
-    changed = [(fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields]
+    changed = ((fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields)
     gone = [(field, _deleted_choices(field, change)) for field, change in changed]
     lost = {key: one for one in gone if one[1] is None or one[1] for key in answer_keys(one[0])}
     people = {row.id: row for row in snapshot.rows(PersonRow)}
@@ -110,16 +110,10 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
     Of a field that the run created, `answered_since` knows whose answers are the run's own.
     """
     codes = {problem.code for problem in planning.problems if problem.address == str(address)}
+    if "custom-field/answers-unknown" in codes:
+        return "it is not known who has answered it since the run"
     is_taken = origin.action is not Action.CREATE and "custom-field/answers-lost" in codes
-    return _first_reason(
-        ("custom-field/answers-unknown" in codes, "it is not known who has answered it since the run"),
-        (is_taken, "people have chosen since the run what it added"),
-    )
-
-
-def _first_reason(*reasons: tuple[bool, str]) -> str | None:
-    """Return the first reason that holds; None if none does."""
-    return next((reason for holds, reason in reasons if holds), None)
+    return "people have chosen since the run what it added" if is_taken else None
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
@@ -129,15 +123,20 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
 
 def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
     """Return why the service removes no such value of a person, such as an answer to a field; None if it does."""
-    behaviour = planning.api_spec.behaviour
-    type = planning.field_types.get(str(part)) if key == "answers" else None
-    is_merged = key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge"
-    is_refused = type is not None and behaviour(clear_answer_key(type)) == NEVER_CLEARED
-    return _first_reason(
-        (key in TEXTS, "the service takes no empty text"),
-        (is_merged, f'the service merges metadata, so that "{part}" cannot be removed'),
-        (is_refused, f'the service refuses to clear the answer to "{part}"'),
-    )
+    if key == "metadata" and part is not None and _merges_metadata(planning):
+        return f'the service merges metadata, so that "{part}" cannot be removed'
+    if key == "answers" and part in planning.field_types and _is_never_cleared(planning, str(part)):
+        return f'the service refuses to clear the answer to "{part}"'
+    return "the service takes no empty text" if key in TEXTS else None
+
+
+def _merges_metadata(planning: PlanContext) -> bool:
+    return planning.api_spec.behaviour(METADATA_MODE) == "merge"
+
+
+def _is_never_cleared(planning: PlanContext, field: str) -> bool:
+    """Whether the service clears answers to a field in no form."""
+    return planning.api_spec.behaviour(clear_answer_key(planning.field_types.get(field, "TEXT"))) == NEVER_CLEARED
 
 
 def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> Undo:
@@ -149,10 +148,11 @@ def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> 
         return _person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
     if kind == CONTENT_TARGET:
         return _assignment_undo(planning, subject)
-    if isinstance(subject, Deletion):
-        return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
-    if isinstance(subject, SideEffect):
-        return partial_undo("its conditions come back, with the new id of what they name")
+    match subject:
+        case Deletion():
+            return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
+        case SideEffect():
+            return partial_undo("its conditions come back, with the new id of what they name")
     reason = why_undo_keeps_conditions(sides) if kind == SMART_GROUP else None
     return FULL_UNDO if reason is None else partial_undo(reason)
 
@@ -170,27 +170,25 @@ def _person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | Non
     """Return how much of a change to a person can be undone."""
     if sides.before is None:
         return partial_undo("the account can be archived, and not deleted")
-    after = sides.after or {}
-    empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
-    answers = " and ".join(f'"{field}"' for field in _set_for_good(planning, sides.before, after))
-    held, given = (cast("dict[str, str | None]", side.get("metadata", {})) for side in (sides.before, after))
-    is_new = any(value is not None and held.get(key) is None for key, value in given.items())
-    is_merged = is_new and planning.api_spec.behaviour(METADATA_MODE) == "merge"
-    reason = _first_reason(
-        (row is not None and bool(row.manages), "groups that go with the manager right are not given back"),
-        (bool(empty), f"{' and '.join(empty)} cannot be made empty again"),
-        (bool(answers), f"the service refuses to clear the answer to {answers} again"),
-        (is_merged, "the service merges metadata, so that no key can be removed"),
-    )
+    reason = next(_set_for_good(planning, sides.before, sides.after or {}), None)
+    if row is not None and row.manages:
+        reason = "groups that go with the manager right are not given back"
     return FULL_UNDO if reason is None else partial_undo(reason)
 
 
-def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]:
-    """Return the fields that a change answers for the first time, and whose answers the service clears in no form."""
+def _set_for_good(planning: PlanContext, before: Form, after: Form) -> Iterator[str]:
+    """Yield why values that a person gets for the first time stay: the service removes them in no form."""
+    texts = [key for key in TEXTS if key in before and not before[key] and after.get(key)]
+    if texts:
+        yield f"{' and '.join(texts)} cannot be made empty again"
     held, given = (cast("dict[str, object]", side.get("answers") or {}) for side in (before, after))
-    new = (field for field, answer in given.items() if answer and not held.get(field))
-    types, behaviour = planning.field_types, planning.api_spec.behaviour
-    return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
+    new = sorted(field for field, answer in given.items() if answer and not held.get(field))
+    kept = [f'"{field}"' for field in new if _is_never_cleared(planning, field)]
+    if kept:
+        yield f"the service refuses to clear the answer to {' and '.join(kept)} again"
+    held, given = (cast("dict[str, object]", side.get("metadata", {})) for side in (before, after))
+    if _merges_metadata(planning) and any(given[key] is not None and held.get(key) is None for key in given):
+        yield "the service merges metadata, so that no key can be removed"
 
 
 def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
@@ -198,50 +196,46 @@ def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Cha
     rows = [(kind, row.name) for kind in {change.address.kind for change in changes} for row in snapshot.of(kind).rows]
     names = Counter((kind, normalize_name(name)) for kind, name in rows)
     looks = Counter((kind, casefold_name(name)) for kind, name in rows)
-    limited = [_limited_by_name(KINDS[change.address.kind], names, looks, change) for change in changes]
-    gone = (one for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None)
-    lost = {_address_before(one) for one in gone if is_named(KINDS[one.address.kind])}
-    return tuple(_limited_by_references(change, lost) if lost else change for change in limited)
+    limited = [_limited(change, _why_name_is_lost(change, names, looks)) for change in changes]
+    lost = {
+        _address_before(one)
+        for one in limited
+        if one.undo.level is UndoLevel.NONE and one.id is not None and is_named(KINDS[one.address.kind])
+    }
+    return tuple(_limited(change, _why_reference_is_lost(change, lost)) if lost else change for change in limited)
 
 
-def _limited_by_name(
-    kind: Kind, names: Counter[tuple[str, str]], looks: Counter[tuple[str, str]], change: Change
-) -> Change:
-    """Return a change with what other live names keep from being undone: equal ones, and those that look the same.
-
-    names, looks: how many live resources of a kind have a name, and one that looks the same.
-    """
-    if not is_named(kind) or change.id is None:
-        return change
-    name = _address_before(change).name
-    parts = members(change.before).get(str(kind.parts_key))
-    part_looks = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
-    is_deleted, is_renamed = change.action is Action.DELETE, renamed_to(kind, change) is not None
-    reason = _first_reason(
-        (
-            is_deleted and len(set(part_looks)) < len(part_looks),
-            f"two of its {kind.parts_key} look the same, so that it cannot be created again",
-        ),
-        (
-            is_deleted and looks[kind.name, casefold_name(name)] > 1,
-            "another resource has its name, or one that looks the same, so that it cannot be created again",
-        ),
-        (
-            is_renamed and names[kind.name, name] > 1,
-            "another resource has its earlier name, so that it keeps the new one",
-        ),
-    )
-    level = UndoLevel.NONE if is_deleted else UndoLevel.PARTIAL
+def _limited(change: Change, reason: str | None) -> Change:
+    """Return a change that cannot be undone for a reason: not at all, or all but in part; None: as before."""
+    level = UndoLevel.NONE if change.action is Action.DELETE else UndoLevel.PARTIAL
     return change if reason is None else replace(change, undo=Undo(level=level, reason=reason))
 
 
-def _limited_by_references(change: Change, lost: set[Address]) -> Change:
-    named = references(KINDS[change.address.kind], members(change.before))
-    missing = next((one for one in named if one in lost), None)
-    if missing is None or change.undo.level is UndoLevel.NONE:
-        return change
-    level = UndoLevel.NONE if change.action is Action.DELETE else UndoLevel.PARTIAL
-    return replace(change, undo=Undo(level=level, reason=f"it refers to {missing}, which cannot come back"))
+def _why_name_is_lost(change: Change, names: Counter[tuple[str, str]], looks: Counter[tuple[str, str]]) -> str | None:
+    """Return why other live names, equal or looking the same, keep a resource from getting its name back.
+
+    names, looks: how many live resources of a kind have a name, and one that looks the same.
+    """
+    kind, name = KINDS[change.address.kind], _address_before(change).name
+    if not is_named(kind) or change.id is None:
+        return None
+    if change.action is Action.DELETE:
+        parts = members(change.before).get(str(kind.parts_key))
+        part_looks = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
+        if len(set(part_looks)) < len(part_looks):
+            return f"two of its {kind.parts_key} look the same, so that it cannot be created again"
+        if looks[kind.name, casefold_name(name)] > 1:
+            return "another resource has its name, or one that looks the same, so that it cannot be created again"
+    elif renamed_to(kind, change) is not None and names[kind.name, name] > 1:
+        return "another resource has its earlier name, so that it keeps the new one"
+    return None
+
+
+def _why_reference_is_lost(change: Change, lost: set[Address]) -> str | None:
+    """Return what a resource refers to that cannot come back; None if it cannot itself, or all can."""
+    missing = next((one for one in references(members(change.before)) if one in lost), None)
+    is_gone = missing is None or change.undo.level is UndoLevel.NONE
+    return None if is_gone else f"it refers to {missing}, which cannot come back"
 
 
 def _address_before(change: Change) -> Address:
@@ -259,8 +253,8 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     ids = {change.id for change in plan.changes if change.id is not None}
     lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)[:MOST_KEPT]
     changed = [row for kind in KINDS.values() for row in snapshot.rows(row_type_of(kind)) if row.id in ids]
-    texts = {part for call in plan.calls for part in call.path.split("/")}
-    texts.update(texts_in([call.body for call in plan.calls]), texts_in(changed))
+    paths = (part for call in plan.calls for part in call.path.split("/"))
+    texts = {*paths, *texts_in([call.body for call in plan.calls]), *texts_in(changed)}
     listings: dict[str, Listing[Any]] = {}
     for row_type, is_whole in [(row_type, is_named(kind)) for kind in KINDS.values() for row_type in kind.row_types]:
         rows: dict[str, Any] = {
@@ -275,5 +269,6 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
 
 def _joined(row: Any, destroyed: Any) -> Any:
     """Return a row that is kept for its own change, with the values that were read only because they are destroyed."""
-    more = {name: getattr(destroyed, name) for name in row.__struct_fields__ if getattr(row, name) is None}
-    return replace(row, **more)
+    return replace(
+        row, **{name: getattr(destroyed, name) for name in row.__struct_fields__ if getattr(row, name) is None}
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
@@ -14,14 +14,12 @@ from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
-from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
     Body,
-    Names,
     Times,
     alike,
     is_text_list,
@@ -29,7 +27,6 @@ from lmsconf.planner.undo.three_way_merge import (
     restored_items,
     restores,
     same,
-    with_names,
 )
 from lmsconf.planner.undo.undone_run import MARK, renamed_parts, shown_name
 
@@ -37,142 +34,89 @@ _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
 
 
-ALL: Final = ""
-"""The key of what is left alone of a whole resource."""
-
-
-class LeftAlone(Struct, frozen=True, kw_only=True):
-    """What an undo leaves alone of a change. key: ALL for the whole resource.
-
-    values: of what others have changed since, the value before the run, as the run made it, and now.
-    """
-
-    change: Change
-    key: str
-    reason: str
-    values: tuple[Json, Json, Json] | None = None
-
-    @property
-    def is_of_name(self) -> bool:
-        """Whether it is the name of a resource that the run renamed."""
-        return self.key == KINDS[self.change.address.kind].name_key and self.change.before is not None
-
-    def warning(self, names: Names) -> Problem:
-        """Return the conflict to show. names: those that live resources have after the undo."""
-        address, hint = str(self.change.address), None
-        if self.values is not None:
-            was, run, now = (self._shown(value, names) for value in self.values)
-            hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
-        return Problem(
-            code="undo/conflict",
-            message=f"{address}: {self.reason}",
-            hint=hint,
-            severity=Severity.WARNING,
-            address=address,
-        )
-
-    def _shown(self, value: Json, names: Names) -> str:
-        """Return a value for people to read, also of what is not there."""
-        if value is None or value == []:
-            return "nothing"
-        named = with_names(
-            KINDS[self.change.address.kind], members(value) if self.key == ALL else {self.key: value}, names
-        )
-        value = named if self.key == ALL else named[self.key]
-        whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-        whole = whole.replace(MARK, "")
-        return whole if len(whole) <= 200 else f"{whole[:200]}…"
-
-
 class Draft(Struct, kw_only=True, eq=False):
-    """An entry that undoes a change. body: its keys beside name and id, with the names of live resources.
+    """An entry that undoes a change. body: its keys beside the id, with the names of live resources.
 
-    row: the live resource; None for one to create. name: the name that it is to take; None: the one it has.
+    Without a name in `body`, the resource keeps the one it has. row: the live resource; None for one to create.
     parts: the name of each live part → the one that it is to have.
     """
 
     change: Change
     kind: Kind
     row: Any = None
-    name: str | None = None
     body: Body = field(default_factory=dict)
     parts: Mapping[str, str] = {}
     absent: bool = False
 
     @property
-    def id(self) -> RemoteId | None:
-        """The id of the live resource; None if it is to be created."""
-        return None if self.row is None else self.row.id
-
-    @property
-    def name_after(self) -> str:
-        """The name after the undo."""
-        return self.name or self.kind.normalize_name(self.row.name)
+    def name(self) -> str | None:
+        """The name that it is to take; None: the one it has."""
+        return cast("str | None", self.body.get(self.kind.name_key))
 
 
 class Drafter:
-    """Drafts the entries that undo the changes of a run.
-
-    there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
-    left, left_values: what the drafts leave alone: first names and what they keep from being undone, then values.
-    """
+    """Drafts the entries that undo the changes of a run. conflicts: what it leaves alone, and why."""
 
     def __init__(self, times: Times) -> None:
         self._times, self._run = times, times.run
         self.drafts: list[Draft] = []
-        self.left: list[LeftAlone] = []
-        self.left_values: list[LeftAlone] = []
-        self.there_again: set[Address] = set()
+        self.conflicts: list[Problem] = []
         self._deleted_fields: set[str] = set()
 
     def undo(self, changes: Iterable[Change]) -> None:
         """Draft the undo of changes."""
         for change in sorted(changes, key=lambda change: change.action is not Action.CREATE):
             kind = KINDS[change.address.kind]
-            match change.action, kind.is_relation:
-                case Action.CREATE, _:
-                    self._undo_creation(kind, change)
-                case _, True:
-                    self._undo_relation(kind, change)
-                case Action.DELETE, _:
-                    self._undo_deletion(kind, change)
-                case _:
-                    self._undo_update(kind, change)
-        # Names are told first, because values refer to them.
-        self.left_values = [one for one in self.left if not one.is_of_name]
-        self.left = [one for one in self.left if one.is_of_name]
+            then = self._times.row_before(kind, change.id)
+            if change.action is Action.CREATE:
+                self._undo_creation(kind, change)
+            elif then is None:
+                again = "created again" if change.action is Action.DELETE else "changed back"
+                self.leave(change, f"it is not {again}: what it was is not recorded")
+            elif kind.is_relation:
+                self._undo_relation(kind, change, then)
+            elif change.action is Action.DELETE:
+                self._undo_deletion(kind, change, then)
+            else:
+                self._undo_update(kind, change, then)
         self._leave_taken_names()
         self._give_answers_back()
 
-    def leave(self, change: Change, key: str, reason: str, values: tuple[Json, Json, Json] | None = None) -> None:
-        """Leave a key of a change alone, or all of it, for a reason. values: those that others have changed."""
-        self.left.append(LeftAlone(change=change, key=key, reason=reason, values=values))
+    def leave(self, change: Change, reason: str, hint: str | None = None) -> None:
+        """Leave a change alone, or a part of it, for a reason."""
+        address = str(change.address)
+        self.conflicts.append(
+            Problem(
+                code="undo/conflict",
+                message=f"{address}: {reason}",
+                hint=hint,
+                severity=Severity.WARNING,
+                address=address,
+            )
+        )
 
-    def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+    def _leave_changed(self, change: Change, what: str, before: Json, made: Json, live: Json) -> None:
         """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
-        self.leave(change, key, f"{key or 'it'} has changed since the run, and is left alone", (before, made, live))
+        hint = f"Before the run: {_shown(before)}. The run made: {_shown(made)}. Live now: {_shown(live)}."
+        self.leave(change, f"{what} has changed since the run, and is left alone", hint)
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
         times = self._times
-        made = times.body_made(change, change.after)
+        made = times.body_made(change.after)
         row = times.related_row(kind, made) if kind.is_relation else times.created_row(kind, change)
         if row is None:
             return
         live = times.body_now(kind, row)
         other = archived_instead(change) if kind.is_person else {}
-        changed = [
-            key
-            for key, value in made.items()
-            if not (key in other and alike(other[key], live.get(key)))
-            and not self._is_as_made(change, key, value, live.get(key))
-        ]
+        kept = (key for key in made if key not in other or not alike(other[key], live.get(key)))
+        changed = next((key for key in kept if not self._is_as_made(change, key, made[key], live.get(key))), None)
         is_field = kind.name == CUSTOM_FIELD
         reason = _filled_since(made, live) or (answered_since(times.live, row, self._run.plan) if is_field else None)
-        if changed:
-            self._leave_changed(change, changed[0], None, made[changed[0]], live.get(changed[0]))
+        if changed is not None:
+            self._leave_changed(change, changed, None, made[changed], live.get(changed))
         elif reason is not None:
-            self.leave(change, ALL, f"it is not deleted: {reason}")
+            self.leave(change, f"it is not deleted: {reason}")
         else:
             if is_field:
                 self._deleted_fields.add(shown_name(kind, times.live, row))
@@ -185,66 +129,55 @@ class Drafter:
             return alike(made, live)
         if not isinstance(live, list):
             return not live
-        late = items_of(self._times.body_made(change, {key: [*self._run.texts(change, key, unsure=True)]}), key)
-        if isinstance(made, list):
-            return all(item in late for item in (*_lacking(made, live), *_lacking(live, made)))
-        too_many = [item for item in items_of(made, "exclude") if item in live]
-        return all(item in late for item in (*_lacking(items_of(made, "include"), live), *too_many))
+        late = items_of(self._times.body_made({key: [*self._run.texts(change, key, unsure=True)]}), key)
+        wanted = made if isinstance(made, list) else items_of(made, "include")
+        unwanted = live if wanted is made else items_of(made, "exclude")
+        differing = (*_lacking(wanted, live), *(item for item in unwanted if item in live and item not in wanted))
+        return all(item in late for item in differing)
 
-    def _undo_relation(self, kind: Kind, change: Change) -> None:
+    def _undo_relation(self, kind: Kind, change: Change, then: Any) -> None:
         """Draft a relation as it was before the run deleted or changed it, unless others have made another since."""
         times, is_deleted = self._times, change.action is Action.DELETE
-        then = times.row_before(kind, change.id)
-        before = {} if then is None else times.body_before(kind, then)
+        before = times.body_before(kind, then)
         row = times.related_row(kind, before)
         # An audience that is a text is an id, and the kind and name behind it are not recorded.
-        if then is None or any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
-            what, was = "created again" if is_deleted else "changed back", "was" if then is None else "was for"
-            self.leave(change, ALL, f"it is not {what}: what it {was} is not recorded")
+        if any(isinstance(audience, str) for audience in items_of(before, "assign_to")):
+            again = "created again" if is_deleted else "changed back"
+            self.leave(change, f"it is not {again}: what it was for is not recorded")
         elif row is None and not is_deleted and not self._run.has_only_deleted(change):
-            self.leave(change, ALL, "it is not changed back: it is not live any more")
+            self.leave(change, "it is not changed back: it is not live any more")
         else:
             live = None if row is None else times.body_now(kind, row)
-            made = None if is_deleted or row is None else times.body_made(change, change.after)
-            wanted = _without_nulls(before) if made is None else before
-            is_restored = restores(wanted, made, live)
+            made = None if is_deleted or row is None else times.body_made(change.after)
+            is_restored = restores(before, made, live)
             if is_restored:
-                self.drafts.append(Draft(change=change, kind=kind, row=row, body=wanted))
+                self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
             elif is_restored is None:
-                self._leave_changed(change, ALL, wanted, made, live)
-            elif is_deleted:
-                self.there_again.add(change.address)
+                self._leave_changed(change, "it", before, made, live)
 
-    def _undo_deletion(self, kind: Kind, change: Change) -> None:
+    def _undo_deletion(self, kind: Kind, change: Change, row: Any) -> None:
         """Draft what the run deleted, to be created again, unless it was not deleted, or is there again."""
         times, run = self._times, self._run
-        row = times.row_before(kind, change.id)
-        if row is None:
-            self.leave(change, ALL, "it is not created again: what it was is not recorded")
-            return
         id = times.recreated_id(kind, row, change)
         is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
         if id is None and (change.address in run.recreated or not is_gone):
             return
-        body = _without_nulls(times.body_before(kind, row))
-        name = kind.normalize_name(str(body.pop(kind.name_key)))
-        body = self._without_missing(change, body)
+        before = times.body_before(kind, row)
+        body = {key: self._live(change, key, value) for key, value in before.items() if value is not None}
         if id is not None:
-            self.there_again.add(change.address)
-            body = {key: {"include": value} for key, value in body.items() if key in _LISTS and value}
-        live, name_after = (None, name) if id is None else (times.row_now(kind, id), None)
-        self.drafts.append(Draft(change=change, kind=kind, row=live, name=name_after, body=body))
+            body = {key: {"include": body[key]} for key in _LISTS if body.get(key)}
+        self.drafts.append(Draft(change=change, kind=kind, row=times.row_now(kind, id), body=body))
 
-    def _undo_update(self, kind: Kind, change: Change) -> None:
+    def _undo_update(self, kind: Kind, change: Change, then: Any) -> None:
         """Draft the keys that the run changed with their earlier values."""
         times = self._times
-        row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
-        if row is None or then is None:
-            self.leave(change, ALL, "it is not changed back: it is not live any more")
+        row = times.row_now(kind, change.id)
+        if row is None:
+            self.leave(change, "it is not changed back: it is not live any more")
             return
         draft = Draft(change=change, kind=kind, row=row)
         before = {**members(change.before), **times.body_before(kind, then)}
-        made, live = times.body_made(change, change.after), times.body_now(kind, row)
+        made, live = times.body_made(change.after), times.body_now(kind, row)
         for key in dict.fromkeys(one.path.partition(".")[0] for one in change.fields):
             if key == kind.parts_key:
                 self._parts(draft, then, row)
@@ -254,8 +187,6 @@ class Drafter:
                 self._mapping(draft, key, (before, made, live))
             elif self._is_restored(draft, key, before.get(key), made.get(key), live.get(key)):
                 draft.body[key] = before.get(key)
-        if kind.name_key in draft.body:
-            draft.name = str(draft.body.pop(kind.name_key))
         self.drafts.append(draft)
 
     def _mapping(self, draft: Draft, key: str, states: Sequence[Body]) -> None:
@@ -268,8 +199,7 @@ class Drafter:
         for part, new in made.items():
             was, now = before.get(part), live.get(part)
             # The deletion of a field empties the answers to it.
-            is_emptied = key == "answers" and part in self._deleted_fields and not was
-            if same(was, new) or is_emptied:
+            if same(was, new) or (key == "answers" and part in self._deleted_fields and not was):
                 continue
             if isinstance(new, list) and all(is_text_list(one or []) for one in (was, new, now)):
                 items = restored_items(*(items_of(state, part) for state in (before, made, live)))
@@ -296,8 +226,7 @@ class Drafter:
         elif is_restored and draft.kind.is_person and not before:
             reason = why_not_emptied(self._times.live, key, part)
             if reason is not None:
-                what = key if part is None else f"a part of {key}"
-                self.leave(draft.change, key, f"{what} is left as it is: {reason}")
+                self.leave(draft.change, f"{'' if part is None else 'a part of '}{key} is left as it is: {reason}")
                 return False
         return is_restored is True
 
@@ -311,8 +240,8 @@ class Drafter:
         removed, added = (
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
-        sides = self._times.body_made(change, {key: {"include": removed, "exclude": added}})[key]
-        wanted = self._without_missing(change, {key: _lacking(items_of(sides, "include"), now)})[key]
+        sides = self._times.body_made({key: {"include": removed, "exclude": added}})[key]
+        wanted = self._live(change, key, _lacking(items_of(sides, "include"), now))
         parts: Body = {"include": wanted, "exclude": [item for item in items_of(sides, "exclude") if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
@@ -325,13 +254,12 @@ class Drafter:
         fields = [one for one in change.fields if one.path == key]
         added = {normalize_name(str(item)) for one in fields for item in one.added}
         removed = {normalize_name(str(item)) for one in fields for item in one.removed}
-        names: dict[str, str] = {}
-        for id, now in live.items():
-            was = before.get(id)
-            if was in renames and now not in (was, renames[was]):
-                self._leave_changed(change, key, was, renames[was], now)
-            if was is not None or now not in added:
-                names[id] = was if was in renames and now == renames[was] else now
+        names = {id: name for id, name in live.items() if id in before or name not in added}
+        for id, was in before.items():
+            if was in renames and live.get(id) == renames[was]:
+                names[id] = was
+            elif was in renames and live.get(id, was) != was:
+                self._leave_changed(change, key, was, renames[was], live[id])
         draft.parts = {live[id]: name for id, name in names.items()}
         free = removed.difference(names.values())
         again = {name: id for id, name in before.items() if id not in names and name in free}
@@ -340,43 +268,43 @@ class Drafter:
             listed |= {id: name for name, id in again.items()}
             draft.body[key] = [listed[id] for id in dict.fromkeys([*before, *live]) if id in listed]
 
-    def _without_missing(self, change: Change, body: Body) -> Body:
-        """Return an entry whose lists of people hold only live people; report how many are missing."""
-        out = dict(body)
-        for key in LISTS:
-            listed = items_of(body, key)
-            there = [item for item in listed if self._times.named(KINDS[USER], str(item))]
-            if len(there) < len(listed):
-                out[key] = [*there]
-                missing = count_noun(len(listed) - len(there), "person who is", "people who are")
-                self.leave(change, key, f"{key} lack {missing} not live any more")
-        return out
+    def _live(self, change: Change, key: str, value: Json) -> Json:
+        """Return a value of an entry, of a list of people only the live ones; report how many are missing."""
+        if key not in LISTS or not isinstance(value, list):
+            return value
+        there = [item for item in value if self._times.named(KINDS[USER], str(item))]
+        if len(there) < len(value):
+            missing = count_noun(len(value) - len(there), "person who is", "people who are")
+            self.leave(change, f"{key} lack {missing} not live any more")
+        return there
 
     def _leave_taken_names(self) -> None:
         """Leave the names that are not free, and do not become free with another name or a deletion."""
         claims = [draft for draft in self.drafts if draft.name is not None]
         twice = Counter((draft.kind.name, draft.name) for draft in claims)
         free = {draft for draft in claims if twice[draft.kind.name, draft.name] == 1}
-        while True:
-            leaving = {(one.kind.name, one.id) for one in self.drafts if one.absent or one in free}
-            taken = {
-                draft
-                for draft in free
-                if any((draft.kind.name, row.id) not in leaving for row in self._times.named(draft.kind, draft.name))
-            }
-            if not taken:
-                break
+        while taken := self._taken(free):
             free -= taken
         for draft in (one for one in claims if one not in free):
-            key, what = (draft.kind.name_key, "keeps its name") if draft.row else (ALL, "is not created again")
-            self.leave(draft.change, key, f'it {what}: another live resource has the name "{draft.name}"')
-            draft.name = None
+            what = "is not created again" if draft.row is None else "keeps its name"
+            self.leave(draft.change, f'it {what}: another live resource has the name "{draft.name}"')
+            del draft.body[draft.kind.name_key]
         self.drafts = [one for one in self.drafts if one.row is not None or one.name or one.kind.is_relation]
+
+    def _taken(self, free: set[Draft]) -> set[Draft]:
+        """Return those whose name another live resource keeps: it is not deleted, and takes no name of these."""
+        going = (one for one in self.drafts if one.row is not None and (one.absent or one in free))
+        leaving = {(one.kind.name, one.row.id) for one in going}
+        return {
+            draft
+            for draft in free
+            if any((draft.kind.name, row.id) not in leaving for row in self._times.named(draft.kind, draft.name))
+        }
 
     def _give_answers_back(self) -> None:
         """Draft the answers that were destroyed with fields and choices that are there again."""
         times, kind = self._times, KINDS[USER]
-        people = {one.id: one for one in self.drafts if one.kind.is_person and (one.body or one.name)}
+        people = {one.row.id: one for one in self.drafts if one.kind.is_person and one.body}
         back = [one.change for one in self.drafts if one.kind.name == CUSTOM_FIELD and not one.absent]
         for change, entry in ((of, entry) for of in back for entry in times.lost_answers(of)):
             row = times.row_now(kind, str(entry["id"]))
@@ -402,5 +330,10 @@ def _filled_since(made: Body, live: Body) -> str | None:
     return None if key is None else f"it has {key} now, which the run did not give it"
 
 
-def _without_nulls(body: Body) -> Body:
-    return {key: value for key, value in body.items() if value is not None}
+def _shown(value: Json) -> str:
+    """Return a value for people to read, also of what is not there."""
+    if value is None or value == []:
+        return "nothing"
+    told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = told.replace(MARK, "")
+    return whole if len(whole) <= 200 else f"{whole[:200]}…"

@@ -9,16 +9,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import product
 from typing import Any, TypeGuard
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, USER, Kind, required_keys, row_type_of
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, Kind, required_keys, row_type_of
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
@@ -57,8 +57,10 @@ class Times:
             for of in (self.before, self.live)
         )
         named = [kind for kind in KINDS.values() if not kind.is_relation]
-        live = ((kind, row) for kind in named for row in self._rows_now[kind.name].values())
-        self._by_name = grouped(live, lambda one: (one[0].name, one[0].normalize_name(one[1].name)))
+        self._by_name = grouped(
+            ((kind, row) for kind in named for row in self._rows_now[kind.name].values()),
+            lambda one: (one[0].name, one[0].normalize_name(one[1].name)),
+        )
         self._then, self._made = Names(), Names()
         changed = {(change.address.kind, change.id): change for change in run.plan.changes}
         for kind in named:
@@ -104,20 +106,22 @@ class Times:
 
     def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
-        return with_names(kind, _body(kind, self.before, row), self._then)
+        return with_names(_body(kind, self.before, row), self._then)
 
     def lost_answers(self, change: Change) -> Iterator[Body]:
         """Return the entries of the people whose answers to a field, or to choices of it, a change deleted."""
-        row = self.row_before(KINDS[CUSTOM_FIELD], change.id)
-        return (with_names(KINDS[USER], one, self._then) for one in lost_answer_entries(self.before, change, row))
+        return (
+            with_names(one, self._then)
+            for one in lost_answer_entries(self.before, change, self.row_before(KINDS[CUSTOM_FIELD], change.id))
+        )
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
         return _body(kind, self.live, row)
 
-    def body_made(self, change: Change, form: Json) -> Body:
+    def body_made(self, form: Json) -> Body:
         """Return a form in which resources have the names that the run gave them."""
-        return with_names(KINDS[change.address.kind], members(form), self._made)
+        return with_names(members(form), self._made)
 
     def created_row(self, kind: Kind, change: Change) -> Any:
         """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
@@ -139,8 +143,7 @@ class Times:
     @cached_property
     def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
         """The live assignments with their states, by what they relate."""
-        kind = KINDS[CONTENT_TARGET]
-        live = ((row, self.body_now(kind, row)) for row in self._rows_now[kind.name].values())
+        live = ((row, _body(KINDS[CONTENT_TARGET], self.live, row)) for row in self.live.snapshot.rows(TargetRow))
         return grouped(live, lambda one: _relation_key(one[1]))
 
     def recreated_id(self, kind: Kind, row: Any, change: Change) -> RemoteId | None:
@@ -161,14 +164,13 @@ def _relation_key(body: Mapping[str, Json]) -> str:
     return json.dumps([content["name"] if isinstance(content, dict) else content, body.get("assign_to")])
 
 
-def with_names(kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
+def with_names(body: Mapping[str, Json], names: Names) -> Body:
     """Return an entry in which resources and parts have other names."""
 
     def renamed(of: str, name: str, *parts: str) -> str:
-        at = (of, KINDS[of].normalize_name(name), *map(normalize_name, parts))
-        return names.get(at, (name, *parts)[-1])
+        return names.get((of, KINDS[of].normalize_name(name), *map(normalize_name, parts)), (name, *parts)[-1])
 
-    return map_references(kind, body, renamed)
+    return map_references(body, renamed)
 
 
 def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:
@@ -206,9 +208,11 @@ def alike(wanted: Json, live: Json) -> bool:
         case list(), list() if is_text_list(wanted) and is_text_list(live):
             return Counter(wanted) == Counter(live)
         case list(), list():
-            every = product(enumerate(wanted), enumerate(live))
-            pairs = [(place, other_place) for (place, item), (other_place, other) in every if alike(item, other)]
-            return len({one for one, _ in pairs}) == len(wanted) == len(live) == len({other for _, other in pairs})
+            return (
+                len(wanted) == len(live)
+                and all(any(alike(item, other) for other in live) for item in wanted)
+                and all(any(alike(item, other) for item in wanted) for other in live)
+            )
     return wanted == live or (not wanted and not live)
 
 

@@ -8,18 +8,16 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import parse, parse_absent
-from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
-from lmsconf.model.plan import Change, UndoLevel
-from lmsconf.planner.undo.restored_entries import ALL, Draft, Drafter, LeftAlone
+from lmsconf.model.plan import Action, Change, UndoLevel
+from lmsconf.planner.undo.restored_entries import Draft, Drafter
 from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
@@ -31,17 +29,19 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
     """
     run, drafter = times.run, Drafter(times)
     changes = [change for change in run.plan.changes if run.is_done(change)]
+    for change in changes:
+        if change.address in left:
+            drafter.leave(change, left[change.address])
     drafter.undo(change for change in changes if change.address not in left)
-    skipped = [LeftAlone(change=one, key=ALL, reason=left[one.address]) for one in changes if one.address in left]
     names: Names = {at: name for draft in drafter.drafts for at, name in _names_after(draft, times).items()}
-    made = [(entry, draft.change) for draft in drafter.drafts for entry in _entries(draft, names, drafter, run.name)]
+    made = [(entry, draft) for draft in drafter.drafts for entry in _entries(draft, names, drafter, run.name)]
     manifests = Manifests(
         declared=tuple(entry for entry, _ in made if isinstance(entry, DesiredResource)),
         absent=tuple(entry for entry, _ in made if isinstance(entry, DeleteEntry)),
-        problems=tuple(_problems(changes, drafter.there_again, [*skipped, *drafter.left, *drafter.left_values], names)),
+        problems=(*_limits(changes, [draft for _, draft in made]), *drafter.conflicts),
         digest=sha256({"undo": run.name}),
     )
-    return manifests, {entry.address: change for entry, change in made}
+    return manifests, {entry.address: draft.change for entry, draft in made}
 
 
 def _names_after(draft: Draft, times: Times) -> Names:
@@ -50,26 +50,30 @@ def _names_after(draft: Draft, times: Times) -> Names:
         return {}
     then = times.row_before(draft.kind, draft.change.id)
     earlier = "" if then is None else shown_name(draft.kind, times.before, then)
-    return named_parts(draft.kind, times.live_name(draft.kind, draft.row, earlier), draft.name_after, draft.parts)
+    return named_parts(draft.kind, times.live_name(draft.kind, draft.row, earlier), _name_after(draft), draft.parts)
+
+
+def _name_after(draft: Draft) -> str:
+    return draft.name or draft.kind.normalize_name(draft.row.name)
 
 
 def _entries(
     draft: Draft, names: Names, drafter: Drafter, run: str
 ) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
     """Return what a draft declares, but for keys that refer to what is not there."""
-    kind, body = draft.kind, with_names(draft.kind, draft.body, names)
-    missing = {key: name for key, value in body.items() if (name := _missing(kind, key, value)) is not None}
+    kind, body = draft.kind, with_names(draft.body, names)
+    missing = {key: name for key, value in body.items() if (name := _missing(key, value)) is not None}
     what = "is left as it is" if kind.is_relation or draft.row is not None else "is not created again"
     if missing and (kind.is_relation or draft.row is None):
-        drafter.leave(draft.change, ALL, f"it {what}: {next(iter(missing.values()))} is not there")
+        drafter.leave(draft.change, f"it {what}: {next(iter(missing.values()))} is not there")
         return []
     for key, name in missing.items():
-        drafter.leave(draft.change, key, f"{key} {what}: {name} is not there")
+        drafter.leave(draft.change, f"{key} {what}: {name} is not there")
         del body[key]
     if not kind.is_relation:
-        if not body and draft.name is None and not draft.absent:
+        if not body and not draft.absent:
             return []
-        body = {kind.name_key: draft.name_after, **({"id": draft.id} if draft.row else {}), **body}
+        body = {kind.name_key: _name_after(draft), **({} if draft.row is None else {"id": draft.row.id}), **body}
     wrong: list[Problem] = []
     entry = ManifestEntry(
         body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append
@@ -77,16 +81,14 @@ def _entries(
     made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
     if wrong:
         what = "is left as it is" if draft.row else "is not created again"
-        drafter.leave(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
+        drafter.leave(draft.change, f"it {what}: no manifest can declare it: {wrong[0].message}")
     return [] if wrong else made
 
 
-def _problems(
-    changes: Sequence[Change], there_again: set[Address], left: Sequence[LeftAlone], names: Names
-) -> Iterator[Problem]:
-    """Return what cannot come back of what is undone, then what is left alone."""
-    untouched = {one.change.address for one in left if one.key == ALL} | there_again
-    limited = (
+def _limits(changes: Sequence[Change], drafts: Sequence[Draft]) -> Iterator[Problem]:
+    """Return what cannot come back of what the drafts undo, but for what is there again already."""
+    undone = {one.change.address for one in drafts if one.row is None or one.change.action is not Action.DELETE}
+    return (
         Problem(
             code="undo/limited",
             message=f"{change.address}: {change.undo.reason}",
@@ -94,11 +96,10 @@ def _problems(
             address=str(change.address),
         )
         for change in changes
-        if change.undo.level is not UndoLevel.FULL and change.address not in untouched
+        if change.undo.level is not UndoLevel.FULL and change.address in undone
     )
-    return chain(limited, (one.warning(names) for one in left))
 
 
-def _missing(kind: Kind, key: str, value: Json) -> str | None:
+def _missing(key: str, value: Json) -> str | None:
     """Return the first of what a key refers to that will not be there; None if all of it will."""
-    return next((str(one).replace(MARK, "") for one in references(kind, {key: value}) if MARK in one.name), None)
+    return next((str(one).replace(MARK, "") for one in references({key: value}) if MARK in one.name), None)

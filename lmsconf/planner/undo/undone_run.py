@@ -5,12 +5,13 @@ References in manifest entries have the names that an undo gives back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
-from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, LISTS, PartReferences
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind
+from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, calls_by_address, is_creation
@@ -24,70 +25,58 @@ MARK: Final = "\x00"
 """In the name of what will not be there after the undo: no name of a manifest contains it."""
 
 
-def map_references(kind: Kind, body: Mapping[str, Json], rename: Callable[..., str]) -> dict[str, Json]:
-    """Return an entry with every reference in it replaced: parts first, since they are found by their resource.
+def map_references(form: Mapping[str, Json], rename: Callable[..., str]) -> dict[str, Json]:
+    """Return a form of any kind with every reference in it replaced.
 
     rename: (kind, name) → the new name; (kind, name of the resource, name of its part) → the new name of the part.
     """
-    value: Json = dict(body)
-    changes = [
-        (shape.at, partial(_with_parts, shape, partial(rename, owner)))
-        for owner, shapes in kind.part_references.items()
-        for shape in shapes
-    ]
-    changes += [
-        (trail, partial(_renamed, partial(rename, other)))
-        for other, trails in kind.references.items()
-        for trail in trails
-    ]
-    for (section, _, *rest), change in changes:
-        if section == kind.section:
-            value = _map(value, rest, change)
-    return members(value)
+    changed = dict(form)
+    for key, value in form.items():
+        match key, value:
+            case "members" | "managers", _:
+                changed[key] = _renamed(value, partial(rename, USER))
+            case "answers", dict(answers):
+                choices = {field: _renamed(one, partial(rename, CUSTOM_FIELD, field)) for field, one in answers.items()}
+                changed[key] = {rename(CUSTOM_FIELD, field): one for field, one in choices.items()}
+            case "conditions", [*conditions]:
+                changed[key] = [_condition(members(one), rename) for one in conditions]
+            case "assign_to", [*audiences]:
+                changed[key] = [_audience(one, rename) for one in audiences]
+    return changed
 
 
-def _map(value: Json, trail: Sequence[str], change: Callable[[Json], Json]) -> Json:
-    """Return a value in which what stands at the end of a trail is changed."""
-    if not trail:
-        return change(value)
-    step, rest = trail[0], trail[1:]
-    if isinstance(value, list):
-        return [_map(item, rest, change) for item in value] if step == ANY else value
-    if not isinstance(value, dict):
-        return value
-    if step == KEYS:
-        return {str(change(key)): item for key, item in value.items()}
-    return {key: _map(item, rest, change) if step in (ANY, key) else item for key, item in value.items()}
-
-
-def _renamed(rename: Callable[[str], str], value: Json) -> Json:
-    return rename(value) if isinstance(value, str) else value
-
-
-def _with_parts(shape: PartReferences, rename: Callable[[str, str], str], value: Json) -> Json:
-    """Return a mapping that refers to a resource, or whose keys do, with the parts replaced."""
-    if not isinstance(value, dict):
-        return value
-    if shape.owner is None:
-        return {key: _parts_of(item, shape.parts, partial(rename, key)) for key, item in value.items()}
-    return _parts_of(value, shape.parts, partial(rename, str(value.get(shape.owner))))
-
-
-def _parts_of(value: Json, parts: Sequence[Sequence[str]], rename: Callable[[str], str]) -> Json:
-    for trail in parts:
-        value = _map(value, trail, partial(_renamed, rename))
+def _renamed(value: Json, rename: Callable[[str], str]) -> Json:
+    """Return a name, or those of a list, or of the parts of one, replaced."""
+    match value:
+        case dict():
+            return {part: _renamed(items, rename) for part, items in value.items()}
+        case list():
+            return [_renamed(item, rename) for item in value]
+        case str():
+            return rename(value)
     return value
 
 
-def references(kind: Kind, form: Mapping[str, Json]) -> Iterator[Address]:
+def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
+    field = str(condition["field"])
+    choices = _renamed(condition.get("choices"), partial(rename, CUSTOM_FIELD, field))
+    return {**condition, "field": rename(CUSTOM_FIELD, field), **({"choices": choices} if choices else {})}
+
+
+def _audience(audience: Json, rename: Callable[..., str]) -> Json:
+    kinds = members(audience).items()
+    return {kind: _renamed(name, partial(rename, kind)) for kind, name in kinds} if kinds else audience
+
+
+def references(form: Mapping[str, Json]) -> Iterator[Address]:
     """Yield what an entry refers to."""
     addresses: list[Address] = []
 
-    def note(other: str, *names: str) -> str:
-        addresses.append(Address.of(other, names[0]))
+    def note(kind: str, *names: str) -> str:
+        addresses.append(Address.of(kind, names[0]))
         return names[-1]
 
-    map_references(kind, form, note)
+    map_references(form, note)
     yield from addresses
 
 
@@ -160,9 +149,9 @@ class RunToUndo:
             for call in self._calls.get(change.address, ())
             if word in call.operation and (call.id not in self._done if unsure else call.id in self._begun)
         ]
-        bodies = [call.body.values() for call in chosen if isinstance(call.body, dict)]
+        bodies = (call.body.values() for call in chosen if isinstance(call.body, dict))
         people = (call.people for call in chosen)
-        return frozenset(text for texts in (*people, *bodies) for text in texts if isinstance(text, str))
+        return frozenset(text for text in chain(*people, *bodies) if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
