@@ -16,13 +16,14 @@ from lmsconf.errors import ProblemsFound, Severity, SourceLocation
 from lmsconf.kinds.shared.manifest_entry import ANY, LISTS
 from lmsconf.manifest.entries_from_tables import KeyMatch, TableFiles, matching_keys
 from lmsconf.manifest.nodes import (
-    CombinedSource,
     EntrySourceMap,
     KeyPath,
     Map,
     Mark,
+    Place,
     Seq,
     combine_items,
+    merge_mappings,
 )
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
@@ -168,12 +169,12 @@ class EntryExpander(Struct):
 
     def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
-        listed: list[tuple[Json, SourceLocation]] = []
+        listed: list[tuple[Json, Place]] = []
         for number, item in enumerate(items):
             if not isinstance(item, Map):
-                listed.append((item, places.at(*path, number)))
+                listed.append((item, places.place(*path, number)))
             elif (people := self._referenced(item, places, (*path, number))) is not None:
-                listed += [(email, people.source.where(at)) for _, email, at in people.parts()]
+                listed += [(email, (people.source, at)) for _, email, at in people.parts()]
         return combine_items(listed)
 
     def _referenced(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
@@ -214,7 +215,8 @@ class EntryExpander(Struct):
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
-        if "window" not in node:  # an alias has brought it in twice
+        at = node.mark("window")
+        if at is None:  # an alias has brought it in twice
             return
         times = properties(self.shapes["windows"].schema)
         own = next((key for key in times if key in node), None)
@@ -226,7 +228,13 @@ class EntryExpander(Struct):
                 "Keep one of them.",
             )
         elif (window := self._find("windows", str(node["window"]), places.at(*path))) is not None:
-            _put_times(node, window, [*times], path, places)
+            # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
+            ends = dict.fromkeys(times) if path[:-1] else {}
+            window_times = merge_mappings(Map(node.source, ends, [at] * 2 * len(ends)), cast(Map, window.value))
+            keys = [*node]
+            number = keys.index("window")
+            until_then = merge_mappings(node.without(*keys[number:]), window_times)
+            node.become(merge_mappings(until_then, node.without(*keys[: number + 1])))
 
     def _with_conditions(self, body: Map, places: EntrySourceMap) -> Map:
         """Return the entry with its conditions written out, without `use` and `except`."""
@@ -247,10 +255,10 @@ class EntryExpander(Struct):
 
     def _written_out(
         self, conditions: Iterable[Map], places: EntrySourceMap, *at: str
-    ) -> list[tuple[Map, SourceLocation]]:
-        """Return the conditions of an entry or a set without `except`, each with its location there."""
+    ) -> list[tuple[Map, Place]]:
+        """Return the conditions of an entry or a set without `except`, each with its place there."""
         return [
-            (self._plain(condition, places, (*at, number)), places.at(*at, number))
+            (self._plain(condition, places, (*at, number)), places.place(*at, number))
             for number, condition in enumerate(conditions)
         ]
 
@@ -285,7 +293,7 @@ class EntryExpander(Struct):
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with all choices except those it lists."""
-        name, where = quote_name(str(condition["field"])), places.at(*path)
+        name, whole = quote_name(str(condition["field"])), places.place(*path)
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition["except"])]
         for number, item in enumerate(excluded):
             if item not in known:
@@ -304,34 +312,12 @@ class EntryExpander(Struct):
                 "Keep one, or remove the condition.",
             )
         plain = _renamed(condition, "except", "choices")
-        plain["choices"] = combine_items((one, where) for one in left)
+        plain["choices"] = combine_items((one, whole) for one in left)
         return plain
 
 
 def _matches(body: Map, trails: Iterable[KeyPath]) -> list[KeyMatch]:
     return [found for trail in trails for found in matching_keys(body, trail, ())]
-
-
-def _put_times(node: Map, defined: EntrySourceMap, times: Sequence[str], path: KeyPath, places: EntrySourceMap) -> None:
-    """Replace the key at the end of `path` by the times of a window."""
-    window = cast(Map, defined.value)
-    put = [(key, window[key], defined.key(key), defined.at(key)) for key in times if key in window]
-    above, where = path[:-1], places.at(*path)
-    if above:
-        # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
-        put += [(key, None, where, where) for key in times if key not in window]
-    pairs = [
-        pair
-        for key, value in node.items()
-        for pair in (put if key == "window" else [(key, value, places.key(*above, key), places.at(*above, key))])
-    ]
-    node.become(
-        Map(
-            CombinedSource([place for _, _, *both in pairs for place in both]),
-            {key: value for key, value, *_ in pairs},
-            range(2 * len(pairs)),
-        )
-    )
 
 
 def _sense(condition: Mapping[str, Json]) -> str:

@@ -219,23 +219,24 @@ class _Builder:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
         self._source.opens |= VARIABLE_START in text
-        value: Json = text
-        if event.tag == "!":
-            # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
-            self._tag("!", at)
-        elif not event.implicit[0]:
-            value = self._marked(event, at)
-        elif isinstance(number := resolve_scalar(text), float) and not math.isfinite(number):
-            hint = f'Write it as text: "{shorten(text)}".'
-            self._report("yaml/number", f"{shorten(text)} is not a finite number", at, hint)
-        else:
-            value = self._words[text] = number
+        is_plain = event.implicit[0] and event.tag is None
+        value = self._plain(text, at) if is_plain else self._marked(event, at)
         if len(text) > LONGEST:
             raise too_long_text(self._source.where(at))
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, 1, 0)
             if event.implicit[0]:
                 self._idle[event.anchor] = at
+        return value
+
+    def _plain(self, text: str, at: Mark) -> Json:
+        """Return the value of a plain scalar, and keep it for equal ones. An infinite number is text, and reported."""
+        value = resolve_scalar(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            hint = f'Write it as text: "{shorten(text)}".'
+            self._report("yaml/number", f"{shorten(text)} is not a finite number", at, hint)
+            return text
+        self._words[text] = value
         return value
 
     def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
@@ -251,7 +252,8 @@ class _Builder:
         name = {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str")
         if event.tag != _TAG + name:
             self._tag(event.tag, at)
-        return value
+        # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
+        return text if event.tag == "!" else value
 
     def _alias(self, event: yaml.AliasEvent, at: Mark) -> Json:
         """Return the value of an anchor, within the limits on size and depth.
