@@ -143,25 +143,17 @@ class TableFiles(Struct):
         if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
         where = table.sheet.where(line, column)
-        if address:
-            self.problems.append(
-                Problem(
-                    code="people/address",
-                    message=f'"{shorten(address)}" is not an e-mail address',
-                    hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.",
-                    source=where,
-                )
-            )
-        else:
-            self.problems.append(
-                Problem(
-                    code="people/no-address",
-                    message="this row has no e-mail, so it adds nobody",
-                    severity=Severity.WARNING,
-                    hint="Write the e-mail, or remove the row.",
-                    source=where,
-                )
-            )
+        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+        message = f'"{shorten(address)}" is not an e-mail address'
+        bad = Problem(code="people/address", message=message, hint=hint, source=where)
+        none = Problem(
+            code="people/no-address",
+            message="this row has no e-mail, so it adds nobody",
+            severity=Severity.WARNING,
+            hint="Write the e-mail, or remove the row.",
+            source=where,
+        )
+        self.problems.append(bad if address else none)
         return False
 
     def _read(self, path: Path, real: Path, sheet: str | None, where: SourceLocation) -> Table | None:
@@ -308,25 +300,16 @@ def _columns(
     table: Table, required: Sequence[str], keys: Sequence[str], where_names: Iterable[str], problems: list[Problem]
 ) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
-    known = (*required, *keys)
-    missing = [one for one in known if one not in map(column_name, table.columns)]
-    read = {*known, *map(column_name, where_names)}
-    ignored = [
-        (number, title) for number, title in enumerate(table.columns) if title and column_name(title) not in read
-    ]
-    for number, title in ignored:
-        if near := did_you_mean(column_name(title), missing):
-            raise problem_found(
-                "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
-            )
+    known, others = (*required, *keys), [*map(column_name, where_names)]
     hint = f"The first row names {' and '.join(required)}; optional are {', '.join(keys)}."
-    columns = known_columns(table, known, required, "sheet/column", hint)
+    columns = known_columns(table, known, required, "sheet/column", hint, others)
+    ignored = [title for title in table.columns if title and column_name(title) not in (*known, *others)]
     if ignored:
         problems.append(
             Problem(
                 code="sheet/ignored-column",
                 severity=Severity.NOTE,
-                message=f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}",
+                message=f"columns that are not read: {', '.join(map(shorten, ignored))}",
                 hint=f"These are read: {', '.join(known)}.",
                 source=table.sheet.where(table.header, 0),
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from msgspec import Struct, field
@@ -253,9 +253,7 @@ class EntryExpander(Struct):
         plain["conditions"] = combine_items(expanded)
         return plain
 
-    def _written_out(
-        self, conditions: Iterable[Map], places: EntrySourceMap, *at: str
-    ) -> list[tuple[Map, Place]]:
+    def _written_out(self, conditions: Iterable[Map], places: EntrySourceMap, *at: str) -> list[tuple[Map, Place]]:
         """Return the conditions of an entry or a set without `except`, each with its place there."""
         return [
             (self._plain(condition, places, (*at, number)), places.place(*at, number))

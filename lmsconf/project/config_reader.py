@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -312,25 +312,30 @@ def _rows(
     """Yield the name and entry of each row; problems of a row are appended."""
     for row in table.rows:
         values, marks = named_cells(row, columns)
-        name = values["name"]
-        body: dict[str, Json] = {"url": values["url"]} if token is None else {"url": values["url"], "token": token}
-        wrong: list[tuple[str, str, str]] = []
-        for key in _PAIRS:
-            pairs = _pairs(values.get(key, ""))
-            if pairs is None:
-                message = f"{shorten(values[key])} is not a list of pairs"
-                wrong.append((key, message, "Write pairs: ring=canary, region=eu."))
-            elif pairs:
-                body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
-        if NAME.fullmatch(name) is None:
-            rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-            wrong.append(("name", f'"{shorten(name)}" cannot be the name of a workspace', rule))
-        elif name in taken:
-            wrong.append(("name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."))
-        else:
-            taken.add(name)
-            yield name, source.mapping(body, marks)
-        problems += [_problem(_CODE, message, source.where(marks[key]), hint=hint) for key, message, hint in wrong]
+        pairs = {key: _pairs(values.get(key, "")) for key in _PAIRS}
+        faults = {key: fault for key, *fault in _row_faults(values, pairs, taken)}
+        problems += [
+            _problem(_CODE, message, source.where(marks[key]), hint=hint) for key, (message, hint) in faults.items()
+        ]
+        if "name" not in faults:
+            named = {key: source.mapping(of, dict.fromkeys(of, marks[key])) for key, of in pairs.items() if of}
+            body = {"url": values["url"], **({} if token is None else {"token": token}), **named}
+            taken.add(values["name"])
+            yield values["name"], source.mapping(body, marks)
+
+
+def _row_faults(
+    values: Mapping[str, str], pairs: Mapping[str, Mapping[str, Json] | None], taken: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what is wrong with a row: its column, the message and the hint."""
+    name = values["name"]
+    for key in (key for key in pairs if pairs[key] is None):
+        yield key, f"{shorten(values[key])} is not a list of pairs", "Write pairs: ring=canary, region=eu."
+    if NAME.fullmatch(name) is None:
+        rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+        yield "name", f'"{shorten(name)}" cannot be the name of a workspace', rule
+    elif name in taken:
+        yield "name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:
