@@ -33,7 +33,7 @@ from lmsconf.manifest.nodes import (
     Map,
     Seq,
 )
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import FORBIDDEN
 from lmsconf.support.files import read_schema
 
@@ -402,10 +402,10 @@ def has_sections(document: EntrySourceMap) -> bool:
     return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 
 
-def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
-    """Yield the lists of entries in one document, with the keys that lead to each."""
-    for key, items in value.items():
-        if isinstance(items, Seq):
-            yield (key,), items
-        elif key == ABSENT and isinstance(items, Map):
-            yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
+def entry_lists(document: Json) -> Iterator[tuple[Section, Seq]]:
+    """Yield the lists of entries in one document, each with its section."""
+    sections = sections_by_path()
+    for key, value in members(document).items():
+        below: list[tuple[KeyPath, Json]] = [((ABSENT, name), items) for name, items in members(value).items()]
+        lists = below if key == ABSENT else [((key,), value)]
+        yield from ((sections[path], items) for path, items in lists if path in sections and isinstance(items, Seq))

@@ -223,7 +223,7 @@ class Variables(Struct):
                 yield "for_each/taken", message, at, "Choose another name here.", Severity.ERROR
             if not values:
                 yield (
-                    "empty",
+                    "for_each/empty",
                     f"for_each: {name} has no values, so this entry expands to nothing",
                     at,
                     "Remove the entry.",
