@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
+from jsonschema import Draft202012Validator
+
 from lmsconf.errors import SHOWN, shorten
 from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.nodes import EMAIL
@@ -90,13 +92,7 @@ def is_free_text(schema: Schema) -> bool:
 
 def accepts_text(schema: Schema, text: str) -> bool:
     """Whether a schema accepts this text."""
-    branches = branches_of(schema)
-    if branches:
-        return any(accepts_text(branch, text) for branch in branches)
-    if "enum" in schema:
-        return text in cast("list[Json]", schema["enum"])
-    pattern = cast(str, schema.get("pattern", ""))
-    return "string" in types_of_schema(schema) and bool(text.strip()) and re.search(pattern, text) is not None
+    return bool(text.strip()) and Draft202012Validator(schema).is_valid(text)
 
 
 def quote_if_needed(text: str) -> str:
