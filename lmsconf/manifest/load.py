@@ -119,7 +119,7 @@ def load_folder(
     expanded: filled with each entry after its expansion. unsaved_contents: path → content to use instead of what is
     on disk.
     """
-    reader, problems = ManifestFileReader(root, unsaved_contents), list[Problem]()
+    reader, problems = ManifestFileReader(root, unsaved_contents or {}), list[Problem]()
     known = Variables(variables or {}, Reporter(problems))
     loading = _Loading(timezone, workspaces, problems, known, TableFiles(reader, problems))
     loading.run((folder, *overlays))

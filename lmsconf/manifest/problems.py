@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS, check_declarations
 from lmsconf.manifest.nodes import EMAIL, EntrySourceMap, Map, node_texts
-from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties
+from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties, sections_validator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import (
@@ -157,14 +158,9 @@ class UndeclaredNames(Struct):
 
     def doubt_sections(self, finding: SchemaFinding) -> None:
         """A section of a manifest has the wrong shape, or a name that may be meant for one."""
-        if finding.path:
-            self.sections.add(str(finding.path[0]))
-        elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
-            known = properties(finding.schema)
-            meant = (nearest_name(key, known) for key in finding.value.keys() - known.keys())
-            self.sections.update(filter(None, meant))
-        else:
-            self.everything = True
+        keys, known = concerned_keys(finding), properties(sections_validator().schema)
+        self.everything |= keys is None
+        self.sections.update(filter(None, (nearest_name(key, known) for key in keys or ())))
 
     def doubt_field(self, body: Json) -> None:
         """An entry that declares a field has the wrong shape."""
@@ -176,22 +172,24 @@ class UndeclaredNames(Struct):
         return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
 
 
+def concerned_keys(finding: SchemaFinding) -> Collection[str] | None:
+    """Return the keys of a mapping that a finding about it, or below it, is about; None if it is about the whole."""
+    if finding.path:
+        return [str(finding.path[0])]
+    if finding.keyword == "additionalProperties":
+        return cast("Mapping[str, Json]", finding.value).keys() - properties(finding.schema).keys()
+    return None
+
+
 def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
     """Return an entry without the keys that its findings are about; None if the rest does not fit the schema either.
 
     A key is left out whole: of a list with one wrong item nobody can tell what it would have named.
     """
-    if not isinstance(body, Map):
+    concerned = [*map(concerned_keys, findings)]
+    if not isinstance(body, Map) or None in concerned:
         return None
-    dropped: set[str] = set()
-    for finding in findings:
-        if finding.path:
-            dropped.add(str(finding.path[0]))
-        elif finding.keyword == "additionalProperties":
-            dropped |= body.keys() - properties(finding.schema).keys()
-        else:
-            return None
-    part = body.without(*dropped)
+    part = body.without(*chain.from_iterable(filter(None, concerned)))
     return None if shape.validate(part) else part
 
 

@@ -287,11 +287,11 @@ class _Builder:
     def _bad_key(self, key: Json, at: Mark, node: Map) -> None:
         """Report a key that is not a text, is listed twice, or is a merge key."""
         if isinstance(key, Map | Seq):
-            hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
-            if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
-                from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
+            from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
 
-                hint = f"Templates are not supported. {TEMPLATE_HINT}"
+            is_template = isinstance(key, Map) and self._source.rest(at - 1).startswith("{{")
+            quoted = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+            hint = f"Templates are not supported. {TEMPLATE_HINT}" if is_template else quoted
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
         elif not isinstance(key, str):
             word = shorten(self._source.rest(at).split(":", 1)[0].strip())

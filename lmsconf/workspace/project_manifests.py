@@ -186,8 +186,6 @@ def manifests_commit(
     files: their paths relative to the project. Where there is no commit to name, the result says why; a repository that
     cannot be read does not stop a run.
     """
-    if find_work_tree(settings.root) is None:
-        return ManifestsCommit(reason="the project is in no git repository")
     try:
         contents = {name: _content(settings.root / name) for name in files}
         if files_digest({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}) != digest:
@@ -195,8 +193,9 @@ def manifests_commit(
         from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
 
         with open_repository(settings.root, environ) as git:
-            outside = ManifestsCommit(reason="the project is in no git repository")
-            return outside if git is None else _of(git, settings, contents)
+            if git is None:
+                return ManifestsCommit(reason="the project is in no git repository")
+            return _of(git, settings, contents)
     except LmsconfError as error:
         return ManifestsCommit(reason=error.message)
     except OSError as error:
