@@ -153,18 +153,19 @@ class EntryExpander(Struct):
 
     def _people_at(self, value: Json, places: EntrySourceMap, path: KeyPath) -> Json:
         """Return a list of people without references; as it is after refusing one that is unknown, invalid or empty."""
-        if isinstance(value, Map) and ("set" in value or "file" in value):
-            people = self._referenced(value, places, path)
-            return value if people is None else people
-        if isinstance(value, Seq) and Map in {*map(type, value)}:
-            return self._mixed(value, places, path)
-        if isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
-            self.reporter.refuse(
-                "people/nobody",
-                "the variables of this list name nobody",
-                places.at(*path),
-                "For nobody, write [] here.",
-            )
+        match value:
+            case Map() if "set" in value or "file" in value:
+                people = self._referenced(value, places, path)
+                return value if people is None else people
+            case Seq() if Map in {*map(type, value)}:
+                return self._mixed(value, places, path)
+            case [] if _EMPTIED.match(places.rest(*path)):
+                self.reporter.refuse(
+                    "people/nobody",
+                    "the variables of this list name nobody",
+                    places.at(*path),
+                    "For nobody, write [] here.",
+                )
         return value
 
     def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:

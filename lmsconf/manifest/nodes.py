@@ -236,10 +236,11 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
 
         A number behind an alias is text as JSON spells it.
         """
-        if isinstance(value, list):
-            return [self.variable(item, *path, number) for number, item in enumerate(value)]
-        if isinstance(value, str | bool):
-            return value
+        match value:
+            case list():
+                return [self.variable(item, *path, number) for number, item in enumerate(value)]
+            case str() | bool():
+                return value
         spelt = self.written(*path)
         # For an alias, the file spells only the alias's name.
         return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)

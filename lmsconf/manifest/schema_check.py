@@ -63,13 +63,15 @@ def types_of_value(value: Json) -> frozenset[str]:
 
 def types_of_schema(schema: Schema) -> frozenset[str]:
     """Return the JSON types that a schema accepts; all if it restricts none."""
-    if "type" in schema:
-        named = schema["type"]
-        return frozenset([named] if isinstance(named, str) else cast("list[str]", named))
-    if "enum" in schema:
-        return frozenset(chain.from_iterable(map(types_of_value, cast("list[Json]", schema["enum"]))))
-    if "const" in schema:
-        return types_of_value(schema["const"])
+    match schema:
+        case {"type": str(name)}:
+            return frozenset([name])
+        case {"type": [*names]}:
+            return frozenset(map(str, names))
+        case {"enum": [*values]}:
+            return frozenset(chain.from_iterable(map(types_of_value, values)))
+        case {"const": value}:
+            return types_of_value(value)
     branches = branches_of(schema)
     return types_of_branches(branches) if branches else frozenset(TYPE_NAMES)
 
@@ -201,22 +203,23 @@ def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
     strict = {**schema}
     mark: Schema = {NEEDED: True} if NEEDED in schema else {}
     for key, part in schema.items():
-        if key in ("oneOf", "anyOf"):
-            strict[key] = [_strict({**branch, **mark}, names=names) for branch in cast("list[Schema]", part)]
-        elif key == "properties":
-            strict[key] = {
-                name: _strict(
-                    {**below, NEEDED: True} if name in required_keys(schema) else below,
-                    names=names and name not in _FREE,
-                )
-                for name, below in cast("Mapping[str, Schema]", part).items()
-            }
-        elif key in ("items", "additionalProperties") and isinstance(part, dict):
-            # Values under free keys may be names, but also answers of several lines.
-            strict[key] = _strict(part, names=names if key == "items" else None)
-        elif key == "pattern":
-            # In Python `$` also matches before a line break at the end of the text.
-            strict[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
+        match key, part:
+            case "oneOf" | "anyOf", [*branches]:
+                strict[key] = [_strict({**cast(Schema, branch), **mark}, names=names) for branch in branches]
+            case "properties", {**parts}:
+                strict[key] = {
+                    name: _strict(
+                        {**below, **({NEEDED: True} if name in required_keys(schema) else {})},
+                        names=names and name not in _FREE,
+                    )
+                    for name, below in cast("Mapping[str, Schema]", parts).items()
+                }
+            case "items" | "additionalProperties", {**below}:
+                # Values under free keys may be names, but also answers of several lines.
+                strict[key] = _strict(cast(Schema, below), names=names if key == "items" else None)
+            case "pattern", str(pattern):
+                # In Python `$` also matches before a line break at the end of the text.
+                strict[key] = re.sub(r"\$\Z", r"\\Z", pattern)
     if "type" in schema and "string" in types_of_schema(schema) and names is not None:
         strict["format"] = NAME if names and schema.get("minLength") else _TEXT
     if names and isinstance(schema.get("additionalProperties"), dict):

@@ -143,27 +143,32 @@ class Variables(Struct):
         if escaped:
             return shown[1:]
         value = self.values.get(name.strip()) if closed else None
-        if isinstance(value, str | bool):
-            return value if isinstance(value, str) else str(value).lower()
         # Located without the values of `for_each`: the problem is the same for all of them.
         where = source.where(at)
-        if value is not None:
-            self.reporter.refuse(
-                "variable/list",
-                f"{shown} is a list, so it cannot be part of a text",
-                where,
-                f"Write {shown} as the whole value, without quotes.",
-            )
-        elif not closed:
-            self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
-        else:
-            hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-            self.reporter.refuse(
-                "variable/undefined",
-                f"the variable $({name}) is not defined",
-                where,
-                did_you_mean(name, self.values) or hint,
-            )
+        match value:
+            case str():
+                return value
+            case bool():
+                return str(value).lower()
+            case None if not closed:
+                self.reporter.refuse(
+                    "variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".'
+                )
+            case None:
+                hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
+                self.reporter.refuse(
+                    "variable/undefined",
+                    f"the variable $({name}) is not defined",
+                    where,
+                    did_you_mean(name, self.values) or hint,
+                )
+            case _:
+                self.reporter.refuse(
+                    "variable/list",
+                    f"{shown} is a list, so it cannot be part of a text",
+                    where,
+                    f"Write {shown} as the whole value, without quotes.",
+                )
         return shown
 
     def fitting(

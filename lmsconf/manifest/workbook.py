@@ -202,15 +202,18 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
 
 def _text(value: _CellValue) -> str:
     """Return a value as a CSV file has it: a whole number without a decimal point, a date as YYYY-MM-DD."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, datetime.datetime):
-        # A workbook holds a time as a fraction of a day.
-        is_late = value.microsecond >= 500_000 and value.year < datetime.MAXYEAR
-        return (value.replace(microsecond=0) + datetime.timedelta(seconds=is_late)).isoformat()
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime.time) else str(value)
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return str(int(value)) if value.is_integer() else repr(value)
+        case datetime.datetime():
+            # A workbook holds a time as a fraction of a day.
+            is_late = value.microsecond >= 500_000 and value.year < datetime.MAXYEAR
+            return (value.replace(microsecond=0) + datetime.timedelta(seconds=is_late)).isoformat()
+        case datetime.time():
+            return value.isoformat(timespec="seconds")
+    return str(value)
 
 
 def _refused(path: str, message: str, hint: str, sheet: str = "") -> ProblemsFound:

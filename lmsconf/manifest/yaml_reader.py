@@ -286,26 +286,29 @@ class _Builder:
 
     def _bad_key(self, key: Json, at: Mark, node: Map) -> None:
         """Report a key that is not a text, is listed twice, or is a merge key."""
-        if isinstance(key, Map | Seq):
-            from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
+        match key:
+            case Map() | Seq():
+                from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
 
-            is_template = isinstance(key, Map) and self._source.rest(at - 1).startswith("{{")
-            quoted = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
-            hint = f"Templates are not supported. {TEMPLATE_HINT}" if is_template else quoted
-            self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
-        elif not isinstance(key, str):
-            word = shorten(self._source.rest(at).split(":", 1)[0].strip())
-            self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
-        elif key == "<<" and self._is_merge(at):
-            self._report(
-                "yaml/merge-key",
-                'the merge key "<<" is not supported',
-                at,
-                "Write the keys out, or give the whole entry an anchor.",
-            )
-        else:
-            hint = f"It is first at {self._source.where(node.mark(key, 0) or at)}. Keep one of the two."
-            self._report("manifest/duplicate-key", f'the key "{shorten(key)}" is listed twice', at, hint)
+                is_template = isinstance(key, Map) and self._source.rest(at - 1).startswith("{{")
+                quoted = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+                hint = f"Templates are not supported. {TEMPLATE_HINT}" if is_template else quoted
+                self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
+            case "<<" if self._is_merge(at):
+                self._report(
+                    "yaml/merge-key",
+                    'the merge key "<<" is not supported',
+                    at,
+                    "Write the keys out, or give the whole entry an anchor.",
+                )
+            case str():
+                hint = f"It is first at {self._source.where(node.mark(key, 0) or at)}. Keep one of the two."
+                self._report("manifest/duplicate-key", f'the key "{shorten(key)}" is listed twice', at, hint)
+            case _:
+                word = shorten(self._source.rest(at).split(":", 1)[0].strip())
+                self._report(
+                    "yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.'
+                )
 
     def _tag(self, tag: str, at: Mark) -> None:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.

@@ -50,9 +50,8 @@ class LintRule(Struct, frozen=True, kw_only=True):
 
 
 class LintSetting(Struct, frozen=True, kw_only=True):
-    """The level of a lint in the project file, before the day `until`; None: always."""
+    """The level of one lint in the project file, before the day `until`; None: always."""
 
-    code: str
     level: LintLevel
     until: date | None
     source: SourceLocation

@@ -173,9 +173,7 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
         settings = {
-            str(at[-1]): convert(
-                {"until": None, **item, "code": str(at[-1]), "source": self.places.key(*at)}, LintSetting
-            )
+            str(at[-1]): convert({"until": None, **item, "source": self.places.key(*at)}, LintSetting)
             for path in _layer_paths(workspace)
             for at, item in self.items_at(*path, "lint")
         }
@@ -199,15 +197,12 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
     if declared == "off":
         return guards.with_limits(dict.fromkeys(GUARDS))
-    if not isinstance(declared, dict):
-        return guards
-    limits: dict[str, GuardLimit | None] = {
-        name: _limit(guards.limits[name], declared[name]) for name in GUARDS if name in declared
-    }
-    own = tuple(map(canonical_address_pattern, cast("list[str]", declared.get("protect", []))))
-    protect = (*guards.protect, own) if own else guards.protect
+    own = members(declared)
+    limits = {name: _limit(guards.limits[name], own[name]) for name in GUARDS if name in own}
+    protected = tuple(map(canonical_address_pattern, cast("list[str]", own.get("protect", []))))
+    protect = (*guards.protect, protected) if protected else guards.protect
     return replace(
-        guards.with_limits(limits), protect=protect, min_admins=cast(int, declared.get("min_admins", guards.min_admins))
+        guards.with_limits(limits), protect=protect, min_admins=cast(int, own.get("min_admins", guards.min_admins))
     )
 
 
