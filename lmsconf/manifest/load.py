@@ -35,7 +35,6 @@ from lmsconf.manifest.problems import (
     valid_part,
 )
 from lmsconf.manifest.schema_check import (
-    ABSENT,
     SchemaFinding,
     Section,
     entry_lists,
@@ -300,12 +299,13 @@ class _Loading(Struct):
             timezone=self.timezone,
             report=self.problems.append,
         )
-        if section.is_test:
-            self.tests.extend(filter(None, [parse_test(parsed)]))
-        elif section.path[0] == ABSENT:
-            self.absent.extend(parse_absent(section.kind.name, parsed))
-        else:
-            resources += parse(section.kind.name, parsed)
+        match section.path:
+            case ("tests",):
+                self.tests.extend(filter(None, [parse_test(parsed)]))
+            case ("absent", _):
+                self.absent.extend(parse_absent(section.kind.name, parsed))
+            case _:
+                resources += parse(section.kind.name, parsed)
         self.parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
@@ -315,7 +315,9 @@ class _Loading(Struct):
         name = members(entry.body).get("name")
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
-        address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
+        address = (
+            str(Address.of(section.kind.name, cast(str, name))) if is_name and section.path != ("tests",) else None
+        )
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
                 problems = problems_of(finding, entry.places, address or section.name, address=address)

@@ -347,12 +347,11 @@ class Section(Struct, frozen=True):
     path: KeyPath
     shape: SchemaValidator
     sheet: SchemaValidator | None = None
-    is_test: bool = False
 
     @property
     def is_declared(self) -> bool:
         """Whether its entries declare resources."""
-        return not self.is_test and self.path[0] != ABSENT
+        return self.path[0] not in (ABSENT, "tests")
 
     @property
     def name(self) -> str:
@@ -383,7 +382,7 @@ def _sections() -> Iterator[Section]:
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
         yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
     tests, _ = _entry_forms(property_schema(whole, "tests"))
-    yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"), is_test=True)
+    yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"))
 
 
 @cache

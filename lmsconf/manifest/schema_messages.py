@@ -162,12 +162,13 @@ def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
 def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
     label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
-    if "enum" in schema:
-        yield _unknown_key(key, {}, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
-    elif "pattern" in schema:
-        yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
-    else:
-        yield _unfit(key, label, where)
+    match schema:
+        case {"enum": [*known]}:
+            yield _unknown_key(key, {}, dict.fromkeys(map(str, known)), finding, places)
+        case {"pattern": _}:
+            yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
+        case _:
+            yield _unfit(key, label, where)
 
 
 def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:

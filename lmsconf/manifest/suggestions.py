@@ -347,12 +347,12 @@ def _of_mapping(value: dict[str, Json], branches: list[Schema]) -> str | None:
 
 
 def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
-    item = value[0] if len(value) == 1 else None
-    if isinstance(item, str) and any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
-        return f"Write {quote_if_needed(item)} alone, not as a list."
     keys = all_property_names(branches)
-    if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
-        return "Remove the brackets or the dash around the mapping."
+    match value:
+        case [str(item)] if any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
+            return f"Write {quote_if_needed(item)} alone, not as a list."
+        case [dict(item)] if "object" in wanted and (item.keys() & set(keys) or not keys):
+            return "Remove the brackets or the dash around the mapping."
     return _of_sections(branches)
 
 

@@ -22,6 +22,7 @@ from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.time_formats import read_zone
 from lmsconf.planner.selection import canonical_pattern
+from lmsconf.support.strict_json import map_texts
 
 
 def kind_names_by_section() -> dict[str, str]:
@@ -129,6 +130,11 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def pattern_values(self, workspace: str) -> dict[str, str]:
         """Return name → value of `$(name)` in folders and token sources: the workspace's name, and its labels."""
         return {**self.labels(workspace), "workspace": workspace}
+
+    def expanded_token(self, workspace: str) -> Json:
+        """Return the source of a workspace's token with its variables expanded; None if it has none."""
+        values, source = self.pattern_values(workspace), self.mapping_at("workspaces", workspace).get("token")
+        return cast(Json, map_texts(source, lambda text: expand_pattern(text, values)))
 
     def folders(self, workspace: str) -> list[str]:
         """Return the folders of a workspace's manifests as the file names them, variables included; empty: default."""
