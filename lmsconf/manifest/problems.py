@@ -63,16 +63,18 @@ def find_conflicts(
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
     deleted = grouped(absent, lambda entry: entry.address)
-    for resource in declared if absent else ():
-        for entry in deleted.get(resource.address, ()):
-            if resource.shares_workspace(entry):
-                yield Problem(
-                    code="manifest/declared-and-absent",
-                    message=f"{entry.address}: both declared and absent",
-                    hint=f"It is declared at {resource.source}. Keep one of the two.",
-                    source=entry.source,
-                    address=str(entry.address),
-                )
+    return (
+        Problem(
+            code="manifest/declared-and-absent",
+            message=f"{entry.address}: both declared and absent",
+            hint=f"It is declared at {resource.source}. Keep one of the two.",
+            source=entry.source,
+            address=str(entry.address),
+        )
+        for resource in declared
+        for entry in deleted.get(resource.address, ())
+        if resource.shares_workspace(entry)
+    )
 
 
 def _pairs(

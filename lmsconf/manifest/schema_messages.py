@@ -26,7 +26,7 @@ from lmsconf.manifest.schema_check import (
     types_of_value,
 )
 from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import join_words
 
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
@@ -63,22 +63,26 @@ def problems_of(
 
     within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
     """
-    for code, message, hint, where in _WORDINGS[finding.keyword](finding, places):
-        yield Problem(
+    return (
+        Problem(
             code=f"{area}/{code}",
             message=f"{within}: {message}" if within else message,
             hint=hint or suggest_from_schema(finding.schema),
             source=where,
             address=address,
         )
+        for code, message, hint, where in _WORDINGS[finding.keyword](finding, places)
+    )
 
 
 def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     known = properties(finding.schema)
     patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
-    for key, value in cast("dict[str, Json]", finding.value).items():
-        if key not in known and not any(re.search(pattern, key) for pattern in patterns):
-            yield _unknown_key(key, value, known, finding, places)
+    return (
+        _unknown_key(key, value, known, finding, places)
+        for key, value in members(finding.value).items()
+        if key not in known and not any(re.search(pattern, key) for pattern in patterns)
+    )
 
 
 def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:

@@ -82,8 +82,8 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
         node = self.mapping_at(*path[:-1]).get(path[-1], {})
-        for step, item in node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node)):
-            yield (*path, step), cast("Mapping[str, Json]", item)
+        items = node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node))
+        return (((*path, step), members(item)) for step, item in items)
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""

@@ -13,7 +13,7 @@ from typing import Final, cast
 from msgspec import convert
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, named_cells
 from lmsconf.manifest.entries_from_tables import TableFiles
@@ -55,9 +55,9 @@ def read_project_file(root: Path) -> ProjectFile:
         raise problem_found("project/missing", f"there is no {PROJECT_FILE} in {root.absolute()}", hint)
     reading = read_yaml(PROJECT_FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
-        raise_found(reading.problems)
         hint = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
-        raise problem_found("project/empty", "the project file is empty", hint, SourceLocation(PROJECT_FILE))
+        empty = _problem("project/empty", "the project file is empty", SourceLocation(PROJECT_FILE), hint=hint)
+        raise ProblemsFound(reading.problems or [empty])
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
@@ -148,13 +148,16 @@ def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator
         )
     declared = project.mapping_at(*at)
     url, seed = str(declared["url"]), str(declared.get("seed", ""))
-    for code, key, wrong in (
+    rules = (
         ("project/url", "url", url_problem(url)),
         ("project/outside", "url", path_problem(root, sandbox_path(url))),
         ("project/outside", "seed", path_problem(root, seed)),
-    ):
-        if wrong is not None:
-            yield _problem(code, f"workspaces.{name}: {wrong[0]}", project.places.at(*at, key), hint=wrong[1])
+    )
+    yield from (
+        _problem(code, f"workspaces.{name}: {wrong[0]}", project.places.at(*at, key), hint=wrong[1])
+        for code, key, wrong in rules
+        if wrong is not None
+    )
 
 
 def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
@@ -185,13 +188,16 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
         for number, pattern in enumerate(cast("list[str]", project.mapping_at(*above).get(key, []))):
             yield from _pattern_problems(project, key, pattern, (*above, key, number))
     owned = project.mapping_at(*path, "ownership")
-    for kind in (kind for kind in KINDS.values() if kind.is_person and kind.section in owned):
-        yield _problem(
+    yield from (
+        _problem(
             "project/people-owned",
             f"{kind.plural} cannot be owned, because people are never deleted",
             project.places.key(*path, "ownership", kind.section),
             hint=f"Remove `{kind.section}`. To archive somebody, declare them with `archived: true`.",
         )
+        for kind in KINDS.values()
+        if kind.is_person and kind.section in owned
+    )
 
 
 def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath) -> Iterator[Problem]:

@@ -242,7 +242,7 @@ def _file_token(path: Path, folders: Sequence[Path], source: SourceLocation) -> 
         origin=f"the file {path}",
         hint=_FILE_HINT,
         read=read,
-        warning=readable if is_used and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) else None,
+        warning=readable if is_open else None,
     )
 
 
