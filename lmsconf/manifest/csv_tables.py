@@ -43,18 +43,16 @@ class Table(Struct, frozen=True):
     faults: tuple[TableFault, ...] = ()
 
 
-class TableSource(Source):
+class TableSource(Source, kw_only=True, eq=False):
     """Source of values from a table. A mark is a line and a column from 1; in line 0, the index of another location."""
 
-    def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
-        super().__init__(sheet.path)
-        self._sheet = sheet
-        self._others = others
+    sheet: CellPositions
+    others: Sequence[SourceLocation] = ()
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the location of a cell, or the other one."""
         line, column = unpack_mark(at)
-        return self._sheet.where(line, column - 1) if line else self._others[column]
+        return self.sheet.where(line, column - 1) if line else self.others[column]
 
     def mapping(self, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
         """Return a mapping whose keys and values have the marks of their cells; without one, the first other."""
@@ -272,8 +270,8 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
 
     above = line = 2 if sheet.first else 1
     try:
-        lines = io.StringIO(sheet.text[sheet.first :], newline="")
-        reader = csv.reader(lines, delimiter=sheet.separator, strict=True)
+        text = io.StringIO(sheet.text[sheet.first :], newline="")
+        reader = csv.reader(text, delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
             if any(trimmed):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
+from lmsconf.kinds.shared.manifest_entry import EntryItems
 from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
@@ -132,7 +131,7 @@ class TableFiles(Struct):
                 replace(table.sheet.where(table.header, 0), column=0),
             )
         return Seq(
-            TableSource(table.sheet),
+            TableSource(sheet=table.sheet),
             [email for _, email in people],
             [pack_mark(line, column + 1) for line, _ in people],
         )
@@ -208,21 +207,6 @@ def selection_text(reference: Map) -> str:
     return f" with {columns}" if filters else ""
 
 
-KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
-"""A mapping in an entry, one of its keys, and the path of that key in the entry."""
-
-
-def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:
-    """Return each mapping, key and full path that `trail` matches in an entry."""
-    step, rest = trail[0], trail[1:]
-    if step == ANY:
-        items = enumerate(node) if isinstance(node, list) else ()
-        return chain.from_iterable(matching_keys(item, rest, (*path, number)) for number, item in items)
-    if not isinstance(node, Map) or not isinstance(step, str) or step not in node:
-        return ()
-    return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
-
-
 def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
     """Return `Did you mean "Malmö"?` for a value of `where` that no row has; None if none of a few is similar."""
     for name, value in filters.items():
@@ -248,7 +232,9 @@ def sheet_entries(kind: Kind, reference: Map, places: EntrySourceMap, tables: Ta
         return
     # These keys choose rows; each other one applies to all rows.
     defaults = reference.without("file", "sheet", "where", "allow_empty")
-    source = TableSource(table.sheet, [place for key in defaults for place in (places.key(key), places.at(key))])
+    source = TableSource(
+        sheet=table.sheet, others=[place for key in defaults for place in (places.key(key), places.at(key))]
+    )
     for row in rows:
         values, marks = named_cells(row, columns)
         item = audience_from_text(values[items.noun]) if values[items.noun] else None

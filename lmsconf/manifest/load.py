@@ -69,11 +69,11 @@ def entry_key(entry: Entry) -> EntryKey | None:
 
 def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
     """Yield the entries without what a later folder declares again, for the same workspaces."""
-    last: dict[tuple[Address, frozenset[str] | None], int] = {}
-    for entry, resources in parsed:
-        for resource in () if entry.is_part else resources:
-            key = resource.address, resource.only_in
-            last[key] = max(entry.layer, last.get(key, 0))
+    last = {
+        (resource.address, resource.only_in): entry.layer
+        for entry, resources in sorted(parsed, key=lambda one: one[0].layer)
+        for resource in (() if entry.is_part else resources)
+    }
     for entry, resources in parsed:
         left = [one for one in resources if entry.is_part or last[one.address, one.only_in] == entry.layer]
         is_whole = entry.section.kind.entry_items is None or len(left) == len(resources)

@@ -13,8 +13,8 @@ from typing import Final, cast
 from msgspec import Struct, field
 
 from lmsconf.errors import ProblemsFound, Severity, SourceLocation
-from lmsconf.kinds.shared.manifest_entry import ANY, LISTS
-from lmsconf.manifest.entries_from_tables import KeyMatch, TableFiles, matching_keys
+from lmsconf.kinds.shared.manifest_entry import LISTS
+from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.nodes import (
     EntrySourceMap,
     KeyPath,
@@ -51,12 +51,6 @@ class NamedSet(Struct):
     content: EntrySourceMap | None
     layer: int = 0
     used: bool = False
-
-
-_PEOPLE: Final = tuple((key, *part) for key in LISTS for part in ((), ("include",), ("exclude",)))
-"""The paths of all lists of people in an entry, which may name sets and files."""
-_WINDOWS: Final = (("window",), ("assign_to", ANY, "window"))
-"""The paths of all references to windows."""
 
 
 class EntryExpander(Struct):
@@ -110,11 +104,14 @@ class EntryExpander(Struct):
     def expand(self, body: Map, places: EntrySourceMap) -> Map | None:
         """Return the expanded entry; None after reporting a problem."""
         before = self.reporter.refused
-        for node, step, path in _matches(body, _PEOPLE):
-            node[step] = self._people_at(node[step], places, path)
+        for key in LISTS:
+            self._put_people(body, (key,), places)
+            for side in ("include", "exclude"):
+                self._put_people(body.get(key), (key, side), places)
         whole = self._with_conditions(body, places)
-        for node, _, path in _matches(body, _WINDOWS):
-            self._put_window(node, path, places)
+        self._put_window(body, ("window",), places)
+        for number, item in enumerate(cast("list[Json]", body.get("assign_to", []))):
+            self._put_window(item, ("assign_to", number, "window"), places)
         return whole if self.reporter.refused == before else None
 
     def note_unused_sets(self) -> None:
@@ -151,14 +148,16 @@ class EntryExpander(Struct):
             )
         return None
 
-    def _people_at(self, value: Json, places: EntrySourceMap, path: KeyPath) -> Json:
-        """Return a list of people without references; as it is after refusing one that is unknown, invalid or empty."""
+    def _put_people(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
+        """Replace a list of people by one without references; refuse one that is unknown, invalid or empty."""
+        key = str(path[-1])
+        value = members(node).get(key)
         match value:
             case Map() if "set" in value or "file" in value:
                 people = self._referenced(value, places, path)
-                return value if people is None else people
+                members(node)[key] = value if people is None else people
             case Seq() if Map in {*map(type, value)}:
-                return self._mixed(value, places, path)
+                members(node)[key] = self._mixed(value, places, path)
             case [] if _EMPTIED.match(places.rest(*path)):
                 self.reporter.refuse(
                     "people/nobody",
@@ -166,7 +165,6 @@ class EntryExpander(Struct):
                     places.at(*path),
                     "For nobody, write [] here.",
                 )
-        return value
 
     def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
@@ -211,13 +209,13 @@ class EntryExpander(Struct):
             self.reporter.refused += 1
             return None
 
-    def _put_window(self, node: Map, path: KeyPath, places: EntrySourceMap) -> None:
-        """Replace the `window: NAME` of an entry or item by the times of the window, in place, each located there.
+    def _put_window(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
+        """Replace the `window: NAME` of an entry or item, if any, by the times of the window, each located there.
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
-        at = node.mark("window")
-        if at is None:  # an alias has brought it in twice
+        at = node.mark("window") if isinstance(node, Map) else None
+        if at is None or not isinstance(node, Map):  # an alias may have brought it in twice
             return
         times = properties(self.shapes["windows"].schema)
         own = next((key for key in times if key in node), None)
@@ -313,10 +311,6 @@ class EntryExpander(Struct):
         plain = _renamed(condition, "except", "choices")
         plain["choices"] = combine_items((one, whole) for one in left)
         return plain
-
-
-def _matches(body: Map, trails: Iterable[KeyPath]) -> list[KeyMatch]:
-    return [found for trail in trails for found in matching_keys(body, trail, ())]
 
 
 def _sense(condition: Mapping[str, Json]) -> str:

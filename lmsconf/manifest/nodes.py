@@ -76,13 +76,12 @@ class EscapedText(str):
     __slots__ = ()
 
 
-class Source:
+class Source(Struct, dict=True, eq=False):
     """One file: its path in the project, and its text. opens: whether any text in it may contain a variable."""
 
-    def __init__(self, path: str, text: str = "") -> None:
-        self.path = path
-        self.text = text
-        self.opens = False
+    path: str = ""
+    text: str = ""
+    opens: bool = False
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of a mark."""
@@ -102,21 +101,19 @@ Place: TypeAlias = "tuple[Source, Mark]"
 """A position: a file, and a mark in it."""
 
 
-class CombinedSource(Source):
+class CombinedSource(Source, kw_only=True, eq=False):
     """Source of values that come from several files: each mark is the index of a place."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        super().__init__("")
-        self._places = places
+    places: Sequence[Place]
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of the place with that index."""
-        source, mark = self._places[at]
+        source, mark = self.places[at]
         return source.where(mark)
 
     def rest(self, at: Mark) -> str:
         """Return the text from that place to the end of its line."""
-        source, mark = self._places[at]
+        source, mark = self.places[at]
         return source.rest(mark)
 
 
@@ -185,14 +182,14 @@ class Seq(_Located, list[Json]):
 def combine_items(items: Iterable[tuple[Json, Place]]) -> Seq:
     """Build a list whose items have unrelated places."""
     listed = list(items)
-    return Seq(CombinedSource([place for _, place in listed]), [item for item, _ in listed], range(len(listed)))
+    return Seq(CombinedSource(places=[place for _, place in listed]), [item for item, _ in listed], range(len(listed)))
 
 
 def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
     pairs = {key: (node, number) for node in (base, other) for number, key in enumerate(node)}
     places = [(node.source, node.marks[2 * number + part]) for node, number in pairs.values() for part in (0, 1)]
-    return Map(CombinedSource(places), {key: node[key] for key, (node, _) in pairs.items()}, range(len(places)))
+    return Map(CombinedSource(places=places), {key: node[key] for key, (node, _) in pairs.items()}, range(len(places)))
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):

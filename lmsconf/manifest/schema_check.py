@@ -188,14 +188,15 @@ FORMATS: Final[dict[str, Callable[[object], bool]]] = {
 """Format → whether a value has it."""
 
 
-def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterator[SchemaFinding]:
-    """Yield the findings not reported yet for another copy of the same `for_each` entry."""
-    for finding in findings:
-        value = None if isinstance(finding.value, dict | list) else finding.value
-        key = (finding.path, finding.keyword, value)
-        if key not in reported:
-            reported.add(key)
-            yield finding
+def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterable[SchemaFinding]:
+    """Return the findings not reported yet for another copy of the same `for_each` entry."""
+    keyed = {
+        (finding.path, finding.keyword, None if isinstance(finding.value, dict | list) else finding.value): finding
+        for finding in findings
+    }
+    new = {key: finding for key, finding in keyed.items() if key not in reported}
+    reported.update(new)
+    return new.values()
 
 
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:

@@ -30,8 +30,7 @@ class LintLevel(StrEnum):
 
     def is_weaker_than(self, other: LintLevel) -> bool:
         """Whether less is reported than at another level."""
-        order = list(LintLevel)
-        return order.index(self) < order.index(other)
+        return [*LintLevel].index(self) < [*LintLevel].index(other)
 
 
 class LintRule(Struct, frozen=True, kw_only=True):

@@ -269,7 +269,7 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
-    source = TableSource(table.sheet, [places.at("token")])
+    source = TableSource(sheet=table.sheet, others=[places.at("token")])
     rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
     if not rows and not problems:
         problems.append(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from importlib.resources import files as package_files
@@ -20,6 +19,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.file_set import MANIFEST_SCHEMA, MANIFESTS, PROJECT_FILE, PROJECT_SCHEMA
 from lmsconf.support.files import read_ci_workflow, read_schema
 
@@ -140,10 +140,7 @@ def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
 
 
 def _project(answers: InitAnswers) -> str:
-    # Quoted unless it is unambiguous for YAML 1.1, too.
-    is_word = answers.workspace.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
-    is_plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", answers.workspace) and not is_word
-    name = answers.workspace if is_plain else json.dumps(answers.workspace, ensure_ascii=False)
+    name = format_inline(answers.workspace)
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -294,12 +294,15 @@ class _History(Struct, frozen=True):
             path.write_bytes(contents.read(size + 1)[:size])
 
 
+_INPUTS: Final = (".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
+"""Endings of manifests and tables."""
+
+
 def _is_input(file: GitFile) -> bool:
     """Whether a file can be a manifest or belong to one; no symbolic links. Raises GitFailed if its content lacks."""
     path = PurePosixPath(file.path)
-    is_table_or_manifest = path.suffix in (".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
-    is_regular = file.mode in ("100644", "100755")
-    if not is_table_or_manifest or not is_regular or path.is_absolute() or ".." in path.parts:
+    is_inside = not path.is_absolute() and ".." not in path.parts
+    if path.suffix not in _INPUTS or file.mode not in ("100644", "100755") or not is_inside:
         return False
     if not file.size.isdecimal():
         from lmsconf.support.git import GitFailed
