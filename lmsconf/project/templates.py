@@ -19,7 +19,6 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.file_set import MANIFEST_SCHEMA, MANIFESTS, PROJECT_FILE, PROJECT_SCHEMA
 from lmsconf.support.files import read_ci_workflow, read_schema
 
@@ -139,8 +138,14 @@ def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
     return ("doctor", "export --into", "plan") if export else ("doctor", "explain", "plan")
 
 
+_PLAIN: Final = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[a-z][a-z0-9_-]*", re.IGNORECASE)
+"""A name that needs no quotes, in YAML 1.1 neither."""
+
+
 def _project(answers: InitAnswers) -> str:
-    name = format_inline(answers.workspace)
+    name = (
+        answers.workspace if _PLAIN.fullmatch(answers.workspace) else json.dumps(answers.workspace, ensure_ascii=False)
+    )
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:
