@@ -140,7 +140,7 @@ def known_columns(
     missing_hint: str,
     others: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Map each known column to its index. Raises ProblemsFound, with this code, for one mistyped, twice or missing.
+    """Map known columns to their index. Raises ProblemsFound, with this code, for one mistyped, twice or missing.
 
     missing_hint: what to do about a missing one. others: columns that are not known, and no mistyped ones.
     """

@@ -41,7 +41,7 @@ from lmsconf.manifest.nodes import (
 )
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import did_you_mean, grouped, join_words, normalize_name
 
 MOST_PEOPLE: Final = 2_000_000
@@ -85,7 +85,7 @@ class TableFiles(Struct):
         """
         filters = [
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
-            for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
+            for name, value in members(reference.get("where")).items()
         ]
         read = {*columns, *(number for number, _ in filters)}
         # The workbook chooses how wide a span is, so its columns are not gone through.
@@ -121,12 +121,11 @@ class TableFiles(Struct):
         people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
-            near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-            message = f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody"
+            near = _nearest_value(table, members(reference.get("where")))
             allow = "To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this."
             raise problem_found(
                 "people/nobody",
-                message,
+                f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody",
                 " ".join(filter(None, [near, allow])),
                 replace(table.sheet.where(table.header, 0), column=0),
             )
@@ -202,7 +201,7 @@ def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: S
 
 def selection_text(reference: Map) -> str:
     """Return what `where` asks for, for a message: ` with Group = Leaders`; empty without `where`."""
-    filters = cast("Mapping[str, Json]", reference.get("where", {}))
+    filters = members(reference.get("where"))
     columns = ", ".join(f"{name} = {shorten(str(value))}" for name, value in filters.items())
     return f" with {columns}" if filters else ""
 
@@ -261,14 +260,13 @@ def _read_sheet(
 ) -> tuple[Table, dict[str, int], Sequence[TableRow]]:
     """Return the table that `reference` names, its columns and the selected rows. Raises ProblemsFound."""
     table = tables.table(reference, (), places)
-    where = cast("Mapping[str, Json]", reference.get("where", {}))
-    columns = _columns(table, (items.subject, items.noun), keys, where, tables.problems)
+    columns = _columns(table, (items.subject, items.noun), keys, members(reference.get("where")), tables.problems)
     rows = tables.rows(table, reference, (), places, columns.values())
     if not rows and reference.get("allow_empty") is not True:
-        selected = selection_text(reference) or " below the header"
         raise problem_found(
             "sheet/nothing",
-            f"there is no row{selected}, so {places.at('file')} would declare nothing",
+            f"there is no row{selection_text(reference) or ' below the header'}, so {places.at('file')} would "
+            "declare nothing",
             "Set `allow_empty: true` to allow this.",
             table.sheet.where(table.header, 0),
         )

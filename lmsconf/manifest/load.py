@@ -173,7 +173,7 @@ class _Loading(Struct):
         return [resource for entry, declared in self.parsed if entry.is_part is is_part for resource in declared]
 
     def _stop_if_enough(self) -> None:
-        """Raise ProblemsFound, without any, at the error limit. Counts only the problems added since the last call."""
+        """Raise ProblemsFound, without any, at the error limit. Counts only problems since the last call."""
         self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
         self._counted = len(self.problems)
         if self._errors > ENOUGH:
@@ -259,9 +259,9 @@ class _Loading(Struct):
         return replace(entry, body=body, places=base.places.of(body), layer=layer)
 
     def _fitting(self, entry: Entry, reported: set[Hashable]) -> Iterator[Entry]:
-        """Yield the entry, a part of it, or the entries of its sheet: what fits the schema. Report what does not.
+        """Yield the entry, a part of it, or those of its sheet: what fits the schema. Report what does not.
 
-        reported: the findings that need not be told again.
+        reported: the findings of other copies of the entry.
         """
         self._stop_if_enough()
         section, body = entry.section, entry.body
@@ -279,9 +279,9 @@ class _Loading(Struct):
         elif sheet is not None:
             from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
 
-            told_of_rows: set[Hashable] = set()
+            of_rows: set[Hashable] = set()
             for row in sheet_entries(section.kind, cast(Map, body), entry.places, self.tables):
-                yield from self._fitting(entry.of(row), told_of_rows)
+                yield from self._fitting(entry.of(row), of_rows)
         elif isinstance(body, Map):
             yield entry
         else:

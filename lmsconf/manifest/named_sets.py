@@ -149,7 +149,7 @@ class EntryExpander(Struct):
         return None
 
     def _put_people(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
-        """Replace a list of people by one without references; refuse one that is unknown, invalid or empty."""
+        """Replace a list of people by one without references; refuse what is unknown, invalid or empty."""
         key = str(path[-1])
         value = members(node).get(key)
         match value:
@@ -210,7 +210,7 @@ class EntryExpander(Struct):
             return None
 
     def _put_window(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
-        """Replace the `window: NAME` of an entry or item, if any, by the times of the window, each located there.
+        """Replace the `window: NAME` of an entry or item by the times of the window, each located there.
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
@@ -247,7 +247,7 @@ class EntryExpander(Struct):
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
                 more = self._written_out(cast("list[Map]", found.value), found)
-                expanded += [(condition, at) for condition, at in more if _sense(condition) not in known]
+                expanded += [(condition, place) for condition, place in more if _sense(condition) not in known]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain
@@ -278,8 +278,8 @@ class EntryExpander(Struct):
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
-            is_partly = "declared without the whole list of its choices" if declared else "not declared here"
-            why = "declared with other choices for other workspaces" if len(declared) > 1 else is_partly
+            reasons = ("not declared here", "declared without the whole list of its choices")
+            why = reasons[len(declared)] if len(declared) < 2 else "declared with other choices for other workspaces"
             self.reporter.refuse(
                 "reference/except",
                 f"except: the field {quote_name(name)} is {why}",

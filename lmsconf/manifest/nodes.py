@@ -127,7 +127,7 @@ class _Located:
 
     @cached_property
     def trails(self) -> dict[str, KeyPath]:
-        """Map each text below to the path of the first that is equal, else of one that looks the same to a reader.
+        """Map each text below to the path of the first that is equal, else of one that looks the same.
 
         Kept with the node, since a plan may ask for thousands.
         """

@@ -175,7 +175,7 @@ class UndeclaredNames(Struct):
 
 
 def concerned_keys(finding: SchemaFinding) -> Collection[str] | None:
-    """Return the keys of a mapping that a finding about it, or below it, is about; None if it is about the whole."""
+    """Return the keys of a mapping that a finding in it is about; None if it is about the whole."""
     if finding.path:
         return [str(finding.path[0])]
     if finding.keyword == "additionalProperties":

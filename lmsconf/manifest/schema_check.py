@@ -61,6 +61,13 @@ def types_of_value(value: Json) -> frozenset[str]:
     return frozenset(name for name in TYPE_NAMES if Draft202012Validator.TYPE_CHECKER.is_type(value, name))
 
 
+def accepts_text(schema: Schema, text: str) -> bool:
+    """Whether a schema accepts this text."""
+    from jsonschema import Draft202012Validator  # only for a problem
+
+    return bool(text.strip()) and Draft202012Validator(schema).is_valid(text)
+
+
 def types_of_schema(schema: Schema) -> frozenset[str]:
     """Return the JSON types that a schema accepts; all if it restricts none."""
     match schema:
@@ -319,15 +326,17 @@ def _outline(schema: Schema) -> dict[str, Json]:
 
     `x-items` keeps the schema of an item, for suggestions only.
     """
-    sections: dict[str, Json] = {}
-    for key, part in cast("Mapping[str, Schema]", properties(schema)).items():
-        if key == ABSENT:
-            sections[key] = _outline(part)
-        elif key in SET_SECTIONS:
-            sections[key] = {"type": "object"}
-        else:
-            sections[key] = {"type": "array", "x-items": dict(_entry_forms(part)[0])}
-    return {**schema, "properties": sections}
+    sections = cast("Mapping[str, Schema]", properties(schema))
+    return {**schema, "properties": {key: _section_outline(key, part) for key, part in sections.items()}}
+
+
+def _section_outline(key: str, section: Schema) -> Json:
+    match key:
+        case "absent":
+            return _outline(section)
+        case "condition_sets" | "people_sets" | "windows":
+            return {"type": "object"}
+    return {"type": "array", "x-items": dict(_entry_forms(section)[0])}
 
 
 def item_keys(kind: Kind) -> Mapping[str, Schema]:

@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
-from jsonschema import Draft202012Validator
-
 from lmsconf.errors import SHOWN, shorten
 from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.manifest.nodes import EMAIL
 from lmsconf.manifest.schema_check import (
     TYPE_NAMES,
     Schema,
+    accepts_text,
     alternative_schemas,
     branches_of,
     identifying_keys,
@@ -88,11 +87,6 @@ def all_property_names(branches: Iterable[Schema]) -> list[str]:
 def is_free_text(schema: Schema) -> bool:
     """Whether a schema accepts texts other than those it lists."""
     return "string" in types_of_schema(schema) and "enum" not in schema
-
-
-def accepts_text(schema: Schema, text: str) -> bool:
-    """Whether a schema accepts this text."""
-    return bool(text.strip()) and Draft202012Validator(schema).is_valid(text)
 
 
 def quote_if_needed(text: str) -> str:

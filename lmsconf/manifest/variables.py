@@ -246,13 +246,10 @@ class Variables(Struct):
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
-    items, marks = list[Json](), list[Mark]()
-    for number, item, at in node.parts():
-        new = changed.get(number, item)
-        spliced = new if isinstance(new, list) and isinstance(item, str) else [new]
-        items += spliced
-        marks += [at] * len(spliced)
-    return Seq(node.source, items, marks)
+    pairs = [(item, changed.get(number, item)) for number, item in enumerate(node)]
+    groups = [new if isinstance(new, list) and isinstance(item, str) else [new] for item, new in pairs]
+    marks = [at for at, group in zip(node.marks, groups, strict=True) for _ in group]
+    return Seq(node.source, chain.from_iterable(groups), marks)
 
 
 class Entry(Struct, frozen=True):

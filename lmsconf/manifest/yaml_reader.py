@@ -230,7 +230,7 @@ class _Builder:
         return value
 
     def _plain(self, text: str, at: Mark) -> Json:
-        """Return the value of a plain scalar, and keep it for equal ones. An infinite number is text, and reported."""
+        """Return the value of a plain scalar, kept for equal ones. Report an infinite number."""
         value = resolve_scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
             hint = f'Write it as text: "{shorten(text)}".'

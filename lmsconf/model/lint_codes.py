@@ -193,11 +193,9 @@ def lint_problem(
 
 
 def apply_levels(findings: Iterable[Problem], levels: Mapping[str, LintLevel]) -> Iterator[Problem]:
-    """Yield the findings of lints with the severities that these levels give them, without those that are off."""
-    for finding in findings:
-        level = levels.get(finding.code, RULES[finding.code].level)
-        if level is not LintLevel.OFF:
-            yield replace(finding, severity=Severity(level))
+    """Return the findings of lints with the severities of these levels, without those that are off."""
+    levelled = ((finding, levels.get(finding.code, RULES[finding.code].level)) for finding in findings)
+    return (replace(finding, severity=Severity(level)) for finding, level in levelled if level is not LintLevel.OFF)
 
 
 def raise_to_errors(levels: Mapping[str, LintLevel], base: Mapping[str, LintLevel]) -> dict[str, LintLevel]:

@@ -66,11 +66,13 @@ def require_approval(
     folder = state_folder(environ)
     file = None if folder is None else folder / "token-commands.json"
     command = (*expanded[:1], *command[1:])
-    files = files_of_project(expanded, root).items()
     entry = {
         "project": os.path.realpath(root),
         "command": list(command),
-        "files": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files},
+        "files": {
+            name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in files_of_project(expanded, root).items()
+        },
     }
     known = _approved_commands(file)
     # What a folder holds is not compared, so a command that names one is asked for each time.

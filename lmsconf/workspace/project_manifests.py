@@ -74,7 +74,6 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
         ],
         "lock": False if settings.lock is None else {"lease": settings.lock.lease},
         "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
-        **{f"labels.{name}": value for name, value in settings.labels.items()},
         **settings.shared,
     }
 
