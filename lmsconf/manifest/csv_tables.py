@@ -254,13 +254,16 @@ def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]
     for line, cells in rows:
         for column, cell in enumerate(cells):
             if cell.startswith("=") and "(" in cell:
-                problem = Problem(
-                    code="people/csv",
-                    message=f'this cell holds a formula, "{shorten(cell)}"',
-                    hint="Export the values of the cells, not their formulas.",
-                    source=sheet.where(line, column),
+                yield (
+                    line,
+                    range(column, column + 1),
+                    Problem(
+                        code="people/csv",
+                        message=f'this cell holds a formula, "{shorten(cell)}"',
+                        hint="Export the values of the cells, not their formulas.",
+                        source=sheet.where(line, column),
+                    ),
                 )
-                yield line, range(column, column + 1), problem
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:

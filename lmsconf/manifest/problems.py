@@ -15,7 +15,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS, check_declarations
 from lmsconf.manifest.nodes import EMAIL, EntrySourceMap, Map, node_texts
 from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties, sections_validator
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import (
     casefold_name,
@@ -38,25 +38,30 @@ def find_conflicts(
     partial: declarations without keys that have errors. Only the kinds' own checks look at them, since the key that
     sets two of one name apart may be missing.
     """
-    for resource, first in _pairs(declared, lambda one: one.address, same=True):
-        yield Problem(
+    yield from (
+        Problem(
             code="manifest/declared-twice",
             message=f"{resource.address}: declared twice",
             hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
             source=resource.source,
             address=str(resource.address),
         )
+        for resource, first in _pairs(declared, lambda one: one.address, same=True)
+    )
     yield from _both(declared, absent)
     # Relations have no name of their own: two contents may differ by case alone. Others may be told apart by `id:`.
     named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
-    for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
-        yield Problem(
+    alike = _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False)
+    yield from (
+        Problem(
             code="name/look-alike",
             message=f"{resource.address}: looks like {other.address}",
             hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
             source=resource.source,
             address=str(resource.address),
         )
+        for resource, other in alike
+    )
     by_kind = grouped((*partial, *declared), lambda one: one.address.kind)
     yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
@@ -138,8 +143,7 @@ class PeopleNames(Struct, dict=True):
 
     @cached_property
     def _sets(self) -> Sequence[str]:
-        sections = (one.value.get("people_sets") for one in self.documents if isinstance(one.value, dict))
-        return [name for sets in sections if isinstance(sets, dict) for name in sets]
+        return [name for one in self.documents for name in members(members(one.value).get("people_sets"))]
 
     @cached_property
     def _emails(self) -> Sequence[str]:
@@ -224,15 +228,18 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
         return
     for key in ("only_in", "id"):
         value = body.get(key)
-        for name in cast("Iterable[str]", value) if isinstance(value, list | dict) else ():
-            if name not in known:
-                yield Problem(
-                    code="reference/unknown-workspace",
-                    severity=Severity.WARNING,
-                    message=f'{key}: there is no workspace "{shorten(name)}"',
-                    hint=did_you_mean(name, known) or known_names(known),
-                    source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
-                )
+        names = cast("Iterable[str]", value) if isinstance(value, list | dict) else ()
+        yield from (
+            Problem(
+                code="reference/unknown-workspace",
+                severity=Severity.WARNING,
+                message=f'{key}: there is no workspace "{shorten(name)}"',
+                hint=did_you_mean(name, known) or known_names(known),
+                source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
+            )
+            for name in names
+            if name not in known
+        )
 
 
 def nothing_declared_problem(folder: str, files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
@@ -246,9 +253,8 @@ def nothing_declared_problem(folder: str, files: Sequence[str], documents: Seque
         )
     is_single = len(files) == 1
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
-    why = f"{'is' if is_single else 'are'} empty, or only comments"
-    if documents:
-        why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
+    empty = f"{'is' if is_single else 'are'} empty, or only comments"
+    why = f"hold{'s' * is_single} only sets or windows, or keys that are ignored" if documents else empty
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",

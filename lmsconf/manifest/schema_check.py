@@ -404,8 +404,12 @@ def sections_validator() -> SchemaValidator:
 @cache
 def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the schema of one set."""
-    sets = ((section, property_schema(manifest_schema(), section)) for section in SET_SECTIONS)
-    return {section: SchemaValidator(cast(Schema, part["additionalProperties"]), section) for section, part in sets}
+    return {
+        section: SchemaValidator(
+            cast(Schema, property_schema(manifest_schema(), section)["additionalProperties"]), section
+        )
+        for section in SET_SECTIONS
+    }
 
 
 def has_sections(document: EntrySourceMap) -> bool:

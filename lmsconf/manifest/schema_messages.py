@@ -198,17 +198,15 @@ def _several(finding: SchemaFinding) -> str | None:
     """Return the hint for an item that contains several values, each of which is valid."""
     items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
     fits = re.compile(str(finding.schema["pattern"]))
-    if len(items) == 1 or not finding.path or not isinstance(finding.path[-1], int) or not all(map(fits.search, items)):
-        return None
-    return f"Put a comma between them: {', '.join(items)}."
+    is_item = finding.path and isinstance(finding.path[-1], int)
+    are_several = is_item and len(items) > 1 and all(map(fits.search, items))
+    return f"Put a comma between them: {', '.join(items)}." if are_several else None
 
 
 def _email_inside(finding: SchemaFinding) -> str | None:
     """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
-    if "@" not in str(finding.schema["pattern"]):
-        return None
     emails = re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", shorten(str(finding.value)))
-    return f"Write {emails[0]} alone." if len(emails) == 1 else None
+    return f"Write {emails[0]} alone." if len(emails) == 1 and "@" in str(finding.schema["pattern"]) else None
 
 
 def _unknown_key(

@@ -62,9 +62,12 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
             found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
             row, column = found.end or (0, 0)
             if (row + 1) * (column + 1) > CELLS:
-                size = f"down to row {row + 1:,} and in {column + 1:,} columns"
                 raise _refused(
-                    path, f"this sheet has values {size}, and at most {CELLS:,} cells are read", _SMALLER, found.name
+                    path,
+                    f"this sheet has values down to row {row + 1:,} and in {column + 1:,} columns, and at most "
+                    f"{CELLS:,} cells are read",
+                    _SMALLER,
+                    found.name,
                 )
             positions = WorkbookPositions(path, found.name)
             return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
@@ -191,13 +194,16 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
     for (top, left), (bottom, right) in ranges:
         if bottom + 1 >= table.header and top < last and (top, left) != (bottom, right):
             span = f"{cell_name(top + 1, left + 1)}:{cell_name(bottom + 1, right + 1)}"
-            problem = Problem(
-                code="table/cell",
-                message=f"the cells {span} are merged, and only the first has a value",
-                hint="Unmerge them, and fill in each cell.",
-                source=sheet.where(top + 1, left),
+            yield (
+                top + 1,
+                range(left, right + 1),
+                Problem(
+                    code="table/cell",
+                    message=f"the cells {span} are merged, and only the first has a value",
+                    hint="Unmerge them, and fill in each cell.",
+                    source=sheet.where(top + 1, left),
+                ),
             )
-            yield top + 1, range(left, right + 1), problem
 
 
 def _text(value: _CellValue) -> str:

@@ -233,8 +233,12 @@ class _Builder:
         """Return the value of a plain scalar, kept for equal ones. Report an infinite number."""
         value = resolve_scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
-            hint = f'Write it as text: "{shorten(text)}".'
-            self._report("yaml/number", f"{shorten(text)} is not a finite number", at, hint)
+            self._report(
+                "yaml/number",
+                f"{shorten(text)} is not a finite number",
+                at,
+                f'Write it as text: "{shorten(text)}".',
+            )
             return text
         self._words[text] = value
         return value

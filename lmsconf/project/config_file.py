@@ -146,8 +146,8 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         for path in _layer_paths(workspace):
             for at, item in self.items_at(*path, "allow"):
                 guard, source = next(name for name in GUARDS if name in item), self.places.at(*at)
-                number = None if item[guard] == UNKNOWN else item[guard]
-                one = convert({**item, "guard": guard, "number": number, "source": source}, Consent)
+                number = {"number": None if item[guard] == UNKNOWN else item[guard]}
+                one = convert({**item, **number, "guard": guard, "source": source}, Consent)
                 if self._holds("project/consent-expired", f"allow: {guard}: {item[guard]}", one, today):
                     yield one
 
@@ -170,8 +170,8 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path in reversed(_layer_paths(workspace)):
             for at, item in self.items_at(*path, "ignore"):
-                pattern, source = canonical_address_pattern(str(item["address"])), self.places.at(*at)
-                yield convert({"until": None, **item, "address": pattern, "source": source}, IgnoreRule)
+                whole = {"until": None, **item, "source": self.places.at(*at)}
+                yield convert({**whole, "address": canonical_address_pattern(str(item["address"]))}, IgnoreRule)
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
         """Return the levels under `lint:` that hold on `today`; append a note for each that has expired.

@@ -335,8 +335,8 @@ def _row_faults(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield what is wrong with a row: its column, the message and the hint."""
     name = values["name"]
-    for key in (key for key in pairs if pairs[key] is None):
-        yield key, f"{shorten(values[key])} is not a list of pairs", "Write pairs: ring=canary, region=eu."
+    hint = "Write pairs: ring=canary, region=eu."
+    yield from ((key, f"{shorten(values[key])} is not a list of pairs", hint) for key in pairs if pairs[key] is None)
     if NAME.fullmatch(name) is None:
         rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
         yield "name", f'"{shorten(name)}" cannot be the name of a workspace', rule

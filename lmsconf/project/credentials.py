@@ -94,8 +94,7 @@ def require_approval(
 def _approved_commands(file: Path | None) -> list[object]:
     """Return the stored entries; none from a file that another user owns or may write to."""
     try:
-        content = None if file is None else read_own_file(file)
-        document = {} if content is None else json.loads(content)
+        document = {} if file is None else json.loads(read_own_file(file) or "{}")
     except ValueError as error:
         raise LmsconfError(
             f"{file} is damaged", hint="Delete the file; lmsconf then asks again for each command."
@@ -208,8 +207,9 @@ def env_token(name: str, environ: Mapping[str, str], *, is_allowed: bool = True)
             raise TokenUnavailable(f"the environment variable {name} is not set", hint=f"Set it to the token: {name}=…")
         return value.reveal()
 
-    hint = f"Set it to the token, in one line: {name}=…"
-    return Token(origin=f"the environment variable {name}", hint=hint, read=read)
+    return Token(
+        origin=f"the environment variable {name}", hint=f"Set it to the token, in one line: {name}=…", read=read
+    )
 
 
 def _file_token(path: Path, folders: Sequence[Path], source: SourceLocation) -> Token:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -238,21 +238,23 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     return [root / name for name in names]
 
 
-def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
+def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Sequence[tuple[bool, str, str]]:
+    """Return for each rule whether a folder of manifests breaks it, the message, and the hint."""
     outside, _ = path_problem(root, name) or ("", "")
     around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
     what = "is named twice" if around is None else f"is inside {shorten(around)}"
-    yield (
-        VARIABLE_START in name,
-        f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
-        "Add the label, or name the folder.",
-    )
-    yield bool(outside), outside, "Name a folder inside the project, without `..`."
-    yield (
-        names.count(name) > 1 or around is not None,
-        f"{shorten(name)} {what}, so its files would be read twice",
-        "Name each folder once, and none inside another.",
+    return (
+        (
+            VARIABLE_START in name,
+            f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
+            "Add the label, or name the folder.",
+        ),
+        (bool(outside), outside, "Name a folder inside the project, without `..`."),
+        (
+            names.count(name) > 1 or around is not None,
+            f"{shorten(name)} {what}, so its files would be read twice",
+            "Name each folder once, and none inside another.",
+        ),
     )
 
 
