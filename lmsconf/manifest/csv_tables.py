@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
@@ -43,18 +43,16 @@ class Table(Struct, frozen=True):
     faults: tuple[TableFault, ...] = ()
 
 
-class TableSource(Source):
+class TableSource(Source, kw_only=True, eq=False):
     """Source of values from a table. A mark is a line and a column from 1; in line 0, the index of another location."""
 
-    def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
-        super().__init__(sheet.path)
-        self._sheet = sheet
-        self._others = others
+    sheet: CellPositions
+    others: Sequence[SourceLocation] = ()
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the location of a cell, or the other one."""
         line, column = unpack_mark(at)
-        return self._sheet.where(line, column - 1) if line else self._others[column]
+        return self.sheet.where(line, column - 1) if line else self.others[column]
 
     def mapping(self, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
         """Return a mapping whose keys and values have the marks of their cells; without one, the first other."""
@@ -134,23 +132,33 @@ def column_name(title: str) -> str:
     return "_".join(title.casefold().replace("-", " ").split())
 
 
-def known_columns(table: Table, known: Sequence[str], required: Sequence[str], code: str, hint: str) -> dict[str, int]:
-    """Map each known column to its index. Raises ProblemsFound, with this code, for one twice or one that is missing.
+def known_columns(
+    table: Table,
+    known: Sequence[str],
+    required: Sequence[str],
+    code: str,
+    missing_hint: str,
+    others: Sequence[str] = (),
+) -> dict[str, int]:
+    """Map known columns to their index. Raises ProblemsFound, with this code, for one mistyped, twice or missing.
 
-    hint: what to do about a missing one.
+    missing_hint: what to do about a missing one. others: columns that are not known, and no mistyped ones.
     """
     names = [column_name(title) for title in table.columns]
-    for number, name in enumerate(names):
-        if name in known and name in names[:number]:
-            raise problem_found(
-                code,
-                f'there are several columns "{name}"',
-                "Give each column its own name.",
-                table.sheet.where(table.header, number),
-            )
-    for name in required:
-        if name not in names:
-            raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.where(table.header, 0))
+    missing = [name for name in known if name not in names]
+    strange = ((number, name) for number, name in enumerate(names) if name not in (*known, *others))
+    near = ((number, did_you_mean(name, missing)) for number, name in strange)
+    faults = chain(
+        ((number, f'unknown column "{shorten(table.columns[number])}"', hint) for number, hint in near if hint),
+        (
+            (number, f'there are several columns "{name}"', "Give each column its own name.")
+            for number, name in enumerate(names)
+            if name in known and name in names[:number]
+        ),
+        ((0, f'there is no column "{name}"', missing_hint) for name in required if name in missing),
+    )
+    for number, message, hint in faults:
+        raise problem_found(code, message, hint, table.sheet.where(table.header, number))
     return {name: names.index(name) for name in known if name in names}
 
 
@@ -179,16 +187,10 @@ class CsvPositions(Struct, frozen=True, dict=True):
         A missing cell is located at the end of its row.
         """
         # A quote that is not closed goes on to the end of the text.
-        cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+')
-        at = self._starts[line - 1]
-        for _ in range(column):
-            at = cast("re.Match[str]", cell.match(self.text, at)).end()
-            if self.text[at : at + 1] != self.separator:
-                return self.offset_location(at)
-            at += 1
-        while self.text.startswith(" ", at):
-            at += 1
-        return self.offset_location(at)
+        cell = rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+'
+        cells = rf"(?:{cell}{self.separator})"
+        row = re.compile(f"{cells}{{{column}}} *|{cells}*+{cell}")
+        return self.offset_location(cast("re.Match[str]", row.match(self.text, self._starts[line - 1])).end())
 
     def offset_location(self, offset: int) -> SourceLocation:
         """Convert a character offset to a location."""
@@ -252,13 +254,16 @@ def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]
     for line, cells in rows:
         for column, cell in enumerate(cells):
             if cell.startswith("=") and "(" in cell:
-                problem = Problem(
-                    code="people/csv",
-                    message=f'this cell holds a formula, "{shorten(cell)}"',
-                    hint="Export the values of the cells, not their formulas.",
-                    source=sheet.where(line, column),
+                yield (
+                    line,
+                    range(column, column + 1),
+                    Problem(
+                        code="people/csv",
+                        message=f'this cell holds a formula, "{shorten(cell)}"',
+                        hint="Export the values of the cells, not their formulas.",
+                        source=sheet.where(line, column),
+                    ),
                 )
-                yield line, range(column, column + 1), problem
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
@@ -268,8 +273,8 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
 
     above = line = 2 if sheet.first else 1
     try:
-        lines = io.StringIO(sheet.text[sheet.first :], newline="")
-        reader = csv.reader(lines, delimiter=sheet.separator, strict=True)
+        text = io.StringIO(sheet.text[sheet.first :], newline="")
+        reader = csv.reader(text, delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
             if any(trimmed):

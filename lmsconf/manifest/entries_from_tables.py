@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.kinds.shared.manifest_entry import ANY, EntryItems
+from lmsconf.kinds.shared.manifest_entry import EntryItems
 from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
@@ -42,7 +41,7 @@ from lmsconf.manifest.nodes import (
 )
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import did_you_mean, grouped, join_words, normalize_name
 
 MOST_PEOPLE: Final = 2_000_000
@@ -86,7 +85,7 @@ class TableFiles(Struct):
         """
         filters = [
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
-            for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
+            for name, value in members(reference.get("where")).items()
         ]
         read = {*columns, *(number for number, _ in filters)}
         # The workbook chooses how wide a span is, so its columns are not gone through.
@@ -122,17 +121,16 @@ class TableFiles(Struct):
         people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
-            near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-            message = f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody"
+            near = _nearest_value(table, members(reference.get("where")))
             allow = "To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this."
             raise problem_found(
                 "people/nobody",
-                message,
+                f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody",
                 " ".join(filter(None, [near, allow])),
                 replace(table.sheet.where(table.header, 0), column=0),
             )
         return Seq(
-            TableSource(table.sheet),
+            TableSource(sheet=table.sheet),
             [email for _, email in people],
             [pack_mark(line, column + 1) for line, _ in people],
         )
@@ -143,25 +141,17 @@ class TableFiles(Struct):
         if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
         where = table.sheet.where(line, column)
-        if address:
-            self.problems.append(
-                Problem(
-                    code="people/address",
-                    message=f'"{shorten(address)}" is not an e-mail address',
-                    hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.",
-                    source=where,
-                )
-            )
-        else:
-            self.problems.append(
-                Problem(
-                    code="people/no-address",
-                    message="this row has no e-mail, so it adds nobody",
-                    severity=Severity.WARNING,
-                    hint="Write the e-mail, or remove the row.",
-                    source=where,
-                )
-            )
+        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+        message = f'"{shorten(address)}" is not an e-mail address'
+        bad = Problem(code="people/address", message=message, hint=hint, source=where)
+        none = Problem(
+            code="people/no-address",
+            message="this row has no e-mail, so it adds nobody",
+            severity=Severity.WARNING,
+            hint="Write the e-mail, or remove the row.",
+            source=where,
+        )
+        self.problems.append(bad if address else none)
         return False
 
     def _read(self, path: Path, real: Path, sheet: str | None, where: SourceLocation) -> Table | None:
@@ -211,24 +201,9 @@ def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: S
 
 def selection_text(reference: Map) -> str:
     """Return what `where` asks for, for a message: ` with Group = Leaders`; empty without `where`."""
-    filters = cast("Mapping[str, Json]", reference.get("where", {}))
+    filters = members(reference.get("where"))
     columns = ", ".join(f"{name} = {shorten(str(value))}" for name, value in filters.items())
     return f" with {columns}" if filters else ""
-
-
-KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
-"""A mapping in an entry, one of its keys, and the path of that key in the entry."""
-
-
-def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:
-    """Return each mapping, key and full path that `trail` matches in an entry."""
-    step, rest = trail[0], trail[1:]
-    if step == ANY:
-        items = enumerate(node) if isinstance(node, list) else ()
-        return chain.from_iterable(matching_keys(item, rest, (*path, number)) for number, item in items)
-    if not isinstance(node, Map) or not isinstance(step, str) or step not in node:
-        return ()
-    return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
 
 
 def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
@@ -256,7 +231,9 @@ def sheet_entries(kind: Kind, reference: Map, places: EntrySourceMap, tables: Ta
         return
     # These keys choose rows; each other one applies to all rows.
     defaults = reference.without("file", "sheet", "where", "allow_empty")
-    source = TableSource(table.sheet, [place for key in defaults for place in (places.key(key), places.at(key))])
+    source = TableSource(
+        sheet=table.sheet, others=[place for key in defaults for place in (places.key(key), places.at(key))]
+    )
     for row in rows:
         values, marks = named_cells(row, columns)
         item = audience_from_text(values[items.noun]) if values[items.noun] else None
@@ -283,14 +260,13 @@ def _read_sheet(
 ) -> tuple[Table, dict[str, int], Sequence[TableRow]]:
     """Return the table that `reference` names, its columns and the selected rows. Raises ProblemsFound."""
     table = tables.table(reference, (), places)
-    where = cast("Mapping[str, Json]", reference.get("where", {}))
-    columns = _columns(table, (items.subject, items.noun), keys, where, tables.problems)
+    columns = _columns(table, (items.subject, items.noun), keys, members(reference.get("where")), tables.problems)
     rows = tables.rows(table, reference, (), places, columns.values())
     if not rows and reference.get("allow_empty") is not True:
-        selected = selection_text(reference) or " below the header"
         raise problem_found(
             "sheet/nothing",
-            f"there is no row{selected}, so {places.at('file')} would declare nothing",
+            f"there is no row{selection_text(reference) or ' below the header'}, so {places.at('file')} would "
+            "declare nothing",
             "Set `allow_empty: true` to allow this.",
             table.sheet.where(table.header, 0),
         )
@@ -308,25 +284,16 @@ def _columns(
     table: Table, required: Sequence[str], keys: Sequence[str], where_names: Iterable[str], problems: list[Problem]
 ) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
-    known = (*required, *keys)
-    missing = [one for one in known if one not in map(column_name, table.columns)]
-    read = {*known, *map(column_name, where_names)}
-    ignored = [
-        (number, title) for number, title in enumerate(table.columns) if title and column_name(title) not in read
-    ]
-    for number, title in ignored:
-        if near := did_you_mean(column_name(title), missing):
-            raise problem_found(
-                "sheet/column", f'unknown column "{shorten(title)}"', near, table.sheet.where(table.header, number)
-            )
+    known, others = (*required, *keys), [*map(column_name, where_names)]
     hint = f"The first row names {' and '.join(required)}; optional are {', '.join(keys)}."
-    columns = known_columns(table, known, required, "sheet/column", hint)
+    columns = known_columns(table, known, required, "sheet/column", hint, others)
+    ignored = [title for title in table.columns if title and column_name(title) not in (*known, *others)]
     if ignored:
         problems.append(
             Problem(
                 code="sheet/ignored-column",
                 severity=Severity.NOTE,
-                message=f"columns that are not read: {', '.join(shorten(title) for _, title in ignored)}",
+                message=f"columns that are not read: {', '.join(map(shorten, ignored))}",
                 hint=f"These are read: {', '.join(known)}.",
                 source=table.sheet.where(table.header, 0),
             )
@@ -341,13 +308,18 @@ def _cell_faults(
 
     item and own: what the cells mean; None for what means nothing.
     """
-    for name in (items.subject, items.noun):
-        if not values[name]:
-            yield name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row."
+    yield from (
+        (name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row.")
+        for name in (items.subject, items.noun)
+        if not values[name]
+    )
     if values[items.noun] and item is None:
         named = shorten(values[items.noun])
         hint = f"Write {join_words(audience_forms(named))}."
         yield items.noun, items.noun, f'"{named}" names no {items.noun}', hint
-    for name in (name for name, value in own.items() if value is None):
-        message = f'{name} must be true or false, and is "{shorten(values[name])}"'
-        yield name, "boolean", message, "Write true or false, or leave the cell empty."
+    hint = "Write true or false, or leave the cell empty."
+    yield from (
+        (name, "boolean", f'{name} must be true or false, and is "{shorten(values[name])}"', hint)
+        for name, value in own.items()
+        if value is None
+    )

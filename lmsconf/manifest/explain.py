@@ -59,31 +59,41 @@ def explain(key_path: str) -> KeyExplanation:
     A key alone is explained wherever it may be used; `lint` and `codes` list what there is; nothing: what can be
     explained. Raises UsageError for an unknown name, with the closest known name as a hint.
     """
-    if key_path == "lint" or key_path.startswith(PREFIX):
+    if key_path.startswith(PREFIX):
         return _explain_lint(key_path)
-    if key_path == "codes":
-        return KeyExplanation(
-            path="codes",
-            type="codes of problems",
-            meaning="",
-            keys=tuple(_key(code, "problem", text) for code, text in MEANINGS.items()),
-        )
     if (meaning := meaning_of(key_path)) is not None:
         return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
-    if key_path in ("", "manifest"):
-        return KeyExplanation(
-            path="",
-            type="a manifest: any of these sections, each a list, in any number of files",
-            meaning="",
-            keys=(*_rows(manifest_schema()), *(() if key_path else _MORE)),
-        )
-    if key_path in ("project", PROJECT_FILE):
-        return KeyExplanation(
-            path="project",
-            type="the project file lmsconf.yaml",
-            meaning="",
-            keys=_rows(written_out_schema(PROJECT_SCHEMA)),
-        )
+    match key_path:
+        case "lint":
+            return KeyExplanation(
+                path="lint",
+                type=f"{_OF_PROJECT}mapping",
+                meaning="Levels of lints that differ from the default, by code. A lint reports manifests that are "
+                "valid and probably not what was meant. It sends no request, and says nothing about what the command "
+                "does not know.",
+                keys=tuple(_key(rule.code, f"{rule.level} by default", rule.title) for rule in RULES.values()),
+            )
+        case "codes":
+            return KeyExplanation(
+                path="codes",
+                type="codes of problems",
+                meaning="",
+                keys=tuple(_key(code, "problem", text) for code, text in MEANINGS.items()),
+            )
+        case "" | "manifest":
+            return KeyExplanation(
+                path="",
+                type="a manifest: any of these sections, each a list, in any number of files",
+                meaning="",
+                keys=(*_rows(manifest_schema()), *(() if key_path else _MORE)),
+            )
+        case "project" | "lmsconf.yaml":
+            return KeyExplanation(
+                path="project",
+                type="the project file lmsconf.yaml",
+                meaning="",
+                keys=_rows(written_out_schema(PROJECT_SCHEMA)),
+            )
     return _explain_key(key_path)
 
 
@@ -146,8 +156,6 @@ def _find(key_path: str) -> Position:
         ):
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
             schema = cast(Schema, named[0]["additionalProperties"])
-            if not _keys_of(schema):
-                path = (*path, name)
         else:
             raise _unknown(word, path, [*known] if path else [*sections, *_key_names()])
     return Position(path, schema, of_project)
@@ -172,15 +180,6 @@ def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[
 
 
 def _explain_lint(code: str) -> KeyExplanation:
-    if code == "lint":
-        return KeyExplanation(
-            path="lint",
-            type=f"{_OF_PROJECT}mapping",
-            meaning="Levels of lints that differ from the default, by code. A lint reports manifests that are valid "
-            "and probably not what was meant. It sends no request, and says nothing about what the command does not "
-            "know.",
-            keys=tuple(_key(rule.code, f"{rule.level} by default", rule.title) for rule in RULES.values()),
-        )
     rule = RULES.get(code)
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
@@ -240,14 +239,17 @@ def _type_in_words(schema: Schema) -> str:
     """Describe the accepted types in words."""
     if "type" not in schema and (branches := branches_of(schema)):
         return " or ".join(dict.fromkeys(map(_type_in_words, branches)))
-    if "const" in schema:
-        return json.dumps(schema["const"], ensure_ascii=False)
-    if "enum" in schema:
-        values = [str(one) for one in cast("list[Json]", schema["enum"])]
-        return values[0] if len(values) == 1 else "one of " + ", ".join(values)
+    match schema:
+        case {"const": value}:
+            return json.dumps(value, ensure_ascii=False)
+        case {"enum": [value]}:
+            return str(value)
+        case {"enum": [*values]}:
+            return "one of " + ", ".join(map(str, values))
+        case {"type": "array", "items": {**items}} if items:
+            return f"list of {_type_in_words(cast(Schema, items))}"
+        case {"type": "array"}:
+            return "list"
     types = schema.get("type")
-    if types == "array":
-        items = schema.get("items")
-        return f"list of {_type_in_words(cast(Schema, items))}" if isinstance(items, dict) and items else "list"
     words = (TYPE_NAMES.get(str(one), "anything") for one in (types if isinstance(types, list) else [types]))
     return " or ".join(word.removeprefix("a ") for word in words)

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, field
+
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.support.files import open_nonblocking
 
@@ -28,15 +30,17 @@ MANIFESTS: Final = "manifests"
 MANIFEST_ENDINGS: Final = (".yaml", ".yml")
 
 
-class ManifestFileReader:
-    """Read the files of one project. digests: path relative to its root → sha256 of each that was read."""
+class ManifestFileReader(Struct):
+    """Read the files of one project.
 
-    def __init__(self, root: Path, unsaved_contents: Mapping[str, bytes] | None = None) -> None:
-        """unsaved_contents: path relative to the root → content to use instead of what is on disk."""
-        self.root = root
-        self._unsaved_contents = unsaved_contents or {}
-        self.digests: dict[str, str] = {}
-        self._left = {TOTAL_LIMIT: TOTAL_LIMIT, TABLES_LIMIT: TABLES_LIMIT}
+    unsaved_contents: path relative to its root → content to use instead of what is on disk. digests: path → sha256 of
+    each file that was read.
+    """
+
+    root: Path
+    unsaved_contents: Mapping[str, bytes] = {}
+    digests: dict[str, str] = field(default_factory=dict)
+    _left: dict[int, int] = field(default_factory=lambda: {limit: limit for limit in (TOTAL_LIMIT, TABLES_LIMIT)})
 
     def relative_path(self, path: Path) -> str:
         """Return the path relative to the project root, with forward slashes."""
@@ -66,7 +70,7 @@ class ManifestFileReader:
 
     def _content(self, path: Path, limit: int, together: int) -> bytes:
         name = self.relative_path(path)
-        unsaved = self._unsaved_contents.get(name)
+        unsaved = self.unsaved_contents.get(name)
         data = self._bytes(path, name, limit, together) if unsaved is None else unsaved
         if len(self.digests) >= FILES_LIMIT:
             raise problem_found(
@@ -119,17 +123,15 @@ def files_digest(digests: Mapping[str, str]) -> str:
 
 def decode_text(name: str, data: bytes) -> str:
     """Return UTF-8 text, with or without a byte order mark. Raises ProblemsFound with the place of another byte."""
+    # The second form is how a text of ASCII characters begins without a byte order mark.
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or re.match(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}", data):
+        raise _not_utf8(name, "UTF-16", 1, 1)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
-        is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        raise _not_utf8(name, "UTF-16" if is_utf16 else "not UTF-8", line, column) from error
-    # The start of UTF-16 text of ASCII characters without a byte order mark.
-    if re.match(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}", data):
-        raise _not_utf8(name, "UTF-16", 1, 1)
-    return text
+        raise _not_utf8(name, "not UTF-8", line, column) from error
 
 
 def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:

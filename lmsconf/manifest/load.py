@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -35,18 +35,16 @@ from lmsconf.manifest.problems import (
     valid_part,
 )
 from lmsconf.manifest.schema_check import (
-    ABSENT,
     SchemaFinding,
     Section,
     entry_lists,
     has_sections,
     new_findings,
-    sections_by_path,
     sections_validator,
     set_validators,
 )
 from lmsconf.manifest.variables import Entry, Reporter, Variables
-from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
@@ -59,22 +57,23 @@ ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
 """An entry after its expansion, and what it declares."""
 
 
-def entry_key(section: Section, body: Json) -> EntryKey | None:
+def entry_key(entry: Entry) -> EntryKey | None:
     """Return what an entry is found by; None if its declarations are compared one by one."""
     # Entries limited to some workspaces are alternatives of one name: none of them is the one to change.
-    name = members(body).get(section.kind.name_key)
-    if not section.is_declared or section.kind.entry_items is not None or "only_in" in members(body):
+    section, body = entry.section, members(entry.body)
+    name = body.get(section.kind.name_key)
+    if not section.is_declared or section.kind.entry_items is not None or "only_in" in body:
         return None
     return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) else None
 
 
 def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
     """Yield the entries without what a later folder declares again, for the same workspaces."""
-    last: dict[tuple[Address, frozenset[str] | None], int] = {}
-    for entry, resources in parsed:
-        for resource in () if entry.is_part else resources:
-            key = resource.address, resource.only_in
-            last[key] = max(entry.layer, last.get(key, 0))
+    last = {
+        (resource.address, resource.only_in): entry.layer
+        for entry, resources in sorted(parsed, key=lambda one: one[0].layer)
+        for resource in (() if entry.is_part else resources)
+    }
     for entry, resources in parsed:
         left = [one for one in resources if entry.is_part or last[one.address, one.only_in] == entry.layer]
         is_whole = entry.section.kind.entry_items is None or len(left) == len(resources)
@@ -119,8 +118,9 @@ def load_folder(
     expanded: filled with each entry after its expansion. unsaved_contents: path → content to use instead of what is
     on disk.
     """
-    reader = ManifestFileReader(root, unsaved_contents)
-    loading = _Loading(reader, timezone, variables or {}, workspaces)
+    reader, problems = ManifestFileReader(root, unsaved_contents or {}), list[Problem]()
+    known = Variables(variables or {}, Reporter(problems))
+    loading = _Loading(timezone, workspaces, problems, known, TableFiles(reader, problems))
     loading.run((folder, *overlays))
     if expanded is not None:
         expanded += [(entry.section.path, entry.body) for entry, _ in loading.parsed]
@@ -137,16 +137,16 @@ def load_folder(
 class _Loading(Struct):
     """State of one load: the resources declared so far, and the problems."""
 
-    files: ManifestFileReader
     timezone: tzinfo | None
-    known: Mapping[str, Json]
     workspaces: Collection[str] | None
+    problems: list[Problem]
+    variables: Variables
+    tables: TableFiles
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     tests: list[AccessTest] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    _sound: dict[EntryKey | int, Entry] = field(default_factory=dict)
     parsed: list[ParsedEntry] = field(default_factory=list)
+    _sound: dict[EntryKey | int | None, Entry] = field(default_factory=dict)
     _people: PeopleNames = field(default_factory=PeopleNames)
     _errors: int = 0
     _counted: int = 0
@@ -154,154 +154,140 @@ class _Loading(Struct):
     def run(self, folders: Sequence[Path]) -> None:
         """Read, expand, check and parse every manifest of each folder."""
         budget = AliasBudget()
-        layers = [self._documents(folder, budget) for folder in folders]
-        for document in chain.from_iterable(layers):
-            if self._is_enough():
-                return
-            for finding in sections_validator().validate(document.value):
-                from lmsconf.manifest.schema_messages import problems_of  # only for a problem
-
-                self.problems += islice(problems_of(finding, document), ENOUGH + 1)
-                self.undeclared.doubt_sections(finding)
+        documents = [(layer, one) for layer, folder in enumerate(folders) for one in self._documents(folder, budget)]
+        self._people.documents = [document for _, document in documents]
         try:
-            self._entries_of(layers)
+            for _, document in documents:
+                self._check_sections(document)
+            self._parse_entries(documents)
+            if len(folders) > 1:
+                self.parsed = [*without_replaced(self.parsed)]
+            conflicts = find_conflicts(self.declared(), self.absent, self.declared(is_part=True))
+            self._stop_if_enough()
+            self.problems += islice(conflicts, ENOUGH + 1)
         except ProblemsFound as exhausted:
             self.problems += exhausted.problems
-        if len(folders) > 1:
-            self.parsed = [*without_replaced(self.parsed)]
-        if not self._is_enough():
-            self.problems += islice(
-                find_conflicts(self.declared(), self.absent, self.declared(is_part=True)), ENOUGH + 1
-            )
 
     def declared(self, *, is_part: bool = False) -> list[DesiredResource[Any]]:
         """Return what whole entries declare, or what entries do whose other keys have errors."""
         return [resource for entry, declared in self.parsed if entry.is_part is is_part for resource in declared]
 
-    def _is_enough(self) -> bool:
-        """Whether the error limit is reached. Counts only the problems added since the last call."""
+    def _stop_if_enough(self) -> None:
+        """Raise ProblemsFound, without any, at the error limit. Counts only problems since the last call."""
         self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
         self._counted = len(self.problems)
-        return self._errors > ENOUGH
+        if self._errors > ENOUGH:
+            raise ProblemsFound([])
 
-    def _entries_of(self, layers: Sequence[Sequence[EntrySourceMap]]) -> None:
-        """Expand and parse all entries of all files.
+    def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
+        files, documents = self.tables.files, list[EntrySourceMap]()
+        try:
+            paths = find_manifests(folder, files)
+            files.check_total_size(paths)
+        except ProblemsFound as unreadable:
+            self.problems += unreadable.problems
+            return []
+        before = len(self.problems)
+        for path in paths:
+            try:
+                reading = read_yaml(files.relative_path(path), read_manifest(path, files), budget=budget)
+                documents += reading.documents
+                self.problems += reading.problems
+            except ProblemsFound as unreadable:
+                self.problems += unreadable.problems
+        self.undeclared.everything |= len(self.problems) > before
+        if not any(map(has_sections, documents)) and not self.problems:
+            names = [*map(files.relative_path, paths)]
+            self.problems.append(nothing_declared_problem(files.relative_path(folder), names, documents))
+        return documents
+
+    def _check_sections(self, document: EntrySourceMap) -> None:
+        self._stop_if_enough()
+        for finding in sections_validator().validate(document.value):
+            from lmsconf.manifest.schema_messages import problems_of  # only for a problem
+
+            self.problems += islice(problems_of(finding, document), ENOUGH + 1)
+            self.undeclared.doubt_sections(finding)
+
+    def _parse_entries(self, documents: Sequence[tuple[int, EntrySourceMap]]) -> None:
+        """Expand and parse all entries of all files. documents: each with the index of its folder.
 
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
         """
-        reporter = Reporter(self.problems)
-        variables = Variables(self.known, reporter)
-        tables = TableFiles(self.files, self.problems)
-        expander = EntryExpander(set_validators(), tables, reporter, self.undeclared)
-        self._people.documents = [*chain.from_iterable(layers)]
-        for layer, documents in enumerate(layers):
-            for document in documents:
-                expander.collect_sets(document, layer, variables)
-        for layer, documents in enumerate(layers):
-            self._add_layer(layer, documents, variables, tables)
+        expander = EntryExpander(set_validators(), self.tables, self.variables.reporter, self.undeclared)
+        for layer, document in documents:
+            expander.collect_sets(document, layer, self.variables)
+        for layer, document in documents:
+            self._add_document(document, layer)
         for entry in self._sound.values():
             if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.add_field(cast(Map, entry.body))
         for entry in self._sound.values():
-            if self._is_enough():
-                return
+            self._stop_if_enough()
             plain = expander.expand(cast(Map, entry.body), entry.places)
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
             expander.note_unused_sets()
 
-    def _add_layer(
-        self, layer: int, documents: Iterable[EntrySourceMap], variables: Variables, tables: TableFiles
-    ) -> None:
-        """Add the entries of one folder, each in place of the one that it changes.
+    def _add_document(self, document: EntrySourceMap, layer: int) -> None:
+        """Add the entries of one document, each in place of the one of an earlier folder that it changes.
 
         Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
         """
-        sections, values = sections_by_path(), [one.value for one in documents if isinstance(one.value, Map)]
-        for path, items in chain.from_iterable(map(entry_lists, values)):
-            for entry in self._entries(sections[path], items, layer, variables, tables) if path in sections else ():
-                key = entry_key(entry.section, entry.body)
-                known = None if key is None else self._sound.get(key)
+        for section, items in entry_lists(document.value):
+            for entry in self._entries(section, items, layer):
+                key = entry_key(entry)
+                known = self._sound.get(key)
                 # A second entry of this folder for one resource stays beside the first: it is a duplicate.
                 is_beside = known is not None and (entry.is_part or known.layer == layer)
-                self._sound[len(self._sound) if key is None or is_beside else key] = replace(entry, layer=layer)
+                self._sound[len(self._sound) if key is None or is_beside else key] = entry
 
-    def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
-        documents: list[EntrySourceMap] = []
-        try:
-            paths = find_manifests(folder, self.files)
-            self.files.check_total_size(paths)
-        except ProblemsFound as unreadable:
-            self.problems += unreadable.problems
-            return documents
-        for path in paths:
-            try:
-                reading = read_yaml(self.files.relative_path(path), read_manifest(path, self.files), budget=budget)
-            except ProblemsFound as unreadable:
-                reading = YamlReadResult(problems=[*unreadable.problems])
-            documents += reading.documents
-            self.problems += reading.problems
-            self.undeclared.everything |= bool(reading.problems)
-        if not any(map(has_sections, documents)) and not self.problems:
-            self.problems.append(
-                nothing_declared_problem(
-                    self.files.relative_path(folder), [self.files.relative_path(path) for path in paths], documents
-                )
-            )
-        return documents
-
-    def _entries(
-        self, section: Section, items: Seq, layer: int, variables: Variables, tables: TableFiles
-    ) -> Iterator[Entry]:
-        for number, item in enumerate(items):
-            if self._is_enough():
-                return
-            at = cast(int, items.mark(number))
+    def _entries(self, section: Section, items: Seq, layer: int) -> Iterator[Entry]:
+        """Yield what the items of a section stand for, as far as it fits its schema."""
+        for _, item, at in items.parts():
             reported: set[Hashable] = set()
-            for one in variables.expand_entry(section, item, items.source, at):
-                entry = self._merged(one, layer)
-                is_sheet = section.sheet is not None and isinstance(entry.body, Map) and "file" in entry.body
-                shape = section.sheet if is_sheet and section.sheet is not None else section.shape
-                findings = shape.validate(entry.body)
-                if findings or not entry.is_complete:
-                    self._tell(entry, new_findings(findings, reported))
-                    if section.is_declared and not is_sheet:
-                        # What fits its schema, to check what that refers to, and what refers to it.
-                        part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
-                        if part is not None:
-                            yield replace(entry.of(part), is_part=True)
-                        if section.kind.parts_key is not None:
-                            self.undeclared.doubt_field(entry.body)
-                elif is_sheet:
-                    yield from self._rows(entry, tables)
-                elif isinstance(entry.body, Map):
-                    yield entry
-                else:
-                    # A plain text stands for an entry with this name.
-                    yield entry.of(Map(items.source, {section.kind.name_key: entry.body}, [at, at]))
+            for entry in self.variables.expand_entry(section, item, items.source, at):
+                yield from self._fitting(self._merged(entry, layer), reported)
 
     def _merged(self, entry: Entry, layer: int) -> Entry:
-        """Return an entry on top of the one of an earlier folder that it changes, if any."""
-        key = entry_key(entry.section, entry.body)
-        base = None if key is None else self._sound.get(key)
+        """Return an entry of a folder, on top of the one of an earlier folder that it changes, if any."""
+        base = self._sound.get(entry_key(entry))
         if base is None or base.layer == layer:
-            return entry
+            return replace(entry, layer=layer)
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
-        return replace(entry, body=body, places=base.places.of(body))
+        return replace(entry, body=body, places=base.places.of(body), layer=layer)
 
-    def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
-        """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
-        from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
+    def _fitting(self, entry: Entry, reported: set[Hashable]) -> Iterator[Entry]:
+        """Yield the entry, a part of it, or those of its sheet: what fits the schema. Report what does not.
 
-        reported: set[Hashable] = set()
-        for body in sheet_entries(entry.section.kind, cast(Map, entry.body), entry.places, tables):
-            if findings := entry.section.shape.validate(body):
-                self._tell(entry.of(body), new_findings(findings, reported))
-            else:
-                yield entry.of(body)
-            if self._is_enough():
-                return
+        reported: the findings of other copies of the entry.
+        """
+        self._stop_if_enough()
+        section, body = entry.section, entry.body
+        sheet = section.sheet if isinstance(body, Map) and "file" in body else None
+        findings = (sheet or section.shape).validate(body)
+        if findings or not entry.is_complete:
+            self._tell(entry, new_findings(findings, reported))
+            if section.is_declared and sheet is None:
+                # What fits its schema, to check what that refers to, and what refers to it.
+                part = valid_part(section.shape, body, findings) if entry.is_complete else None
+                if part is not None:
+                    yield replace(entry.of(part), is_part=True)
+                if section.kind.parts_key is not None:
+                    self.undeclared.doubt_field(body)
+        elif sheet is not None:
+            from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
+
+            of_rows: set[Hashable] = set()
+            for row in sheet_entries(section.kind, cast(Map, body), entry.places, self.tables):
+                yield from self._fitting(entry.of(row), of_rows)
+        elif isinstance(body, Map):
+            yield entry
+        else:
+            # A plain text stands for an entry with this name.
+            source, at = entry.places.place()
+            yield entry.of(Map(source, {section.kind.name_key: body}, [at, at]))
 
     def _parse(self, entry: Entry) -> None:
         section, body = entry.section, cast(Map, entry.body)
@@ -313,12 +299,13 @@ class _Loading(Struct):
             timezone=self.timezone,
             report=self.problems.append,
         )
-        if section.is_test:
-            self.tests.extend(filter(None, [parse_test(parsed)]))
-        elif section.path[0] == ABSENT:
-            self.absent.extend(parse_absent(section.kind.name, parsed))
-        else:
-            resources += parse(section.kind.name, parsed)
+        match section.path:
+            case ("tests",):
+                self.tests.extend(filter(None, [parse_test(parsed)]))
+            case ("absent", _):
+                self.absent.extend(parse_absent(section.kind.name, parsed))
+            case _:
+                resources += parse(section.kind.name, parsed)
         self.parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
@@ -328,7 +315,9 @@ class _Loading(Struct):
         name = members(entry.body).get("name")
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
-        address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
+        address = (
+            str(Address.of(section.kind.name, cast(str, name))) if is_name and section.path != ("tests",) else None
+        )
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
                 problems = problems_of(finding, entry.places, address or section.name, address=address)

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from msgspec import Struct, field
 
 from lmsconf.errors import ProblemsFound, Severity, SourceLocation
-from lmsconf.kinds.shared.manifest_entry import ANY, LISTS
-from lmsconf.manifest.entries_from_tables import KeyMatch, TableFiles, matching_keys
+from lmsconf.kinds.shared.manifest_entry import LISTS
+from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.nodes import (
-    CombinedSource,
     EntrySourceMap,
     KeyPath,
     Map,
     Mark,
+    Place,
     Seq,
     combine_items,
+    merge_mappings,
 )
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
@@ -50,12 +51,6 @@ class NamedSet(Struct):
     content: EntrySourceMap | None
     layer: int = 0
     used: bool = False
-
-
-_PEOPLE: Final = tuple((key, *part) for key in LISTS for part in ((), ("include",), ("exclude",)))
-"""The paths of all lists of people in an entry, which may name sets and files."""
-_WINDOWS: Final = (("window",), ("assign_to", ANY, "window"))
-"""The paths of all references to windows."""
 
 
 class EntryExpander(Struct):
@@ -109,11 +104,14 @@ class EntryExpander(Struct):
     def expand(self, body: Map, places: EntrySourceMap) -> Map | None:
         """Return the expanded entry; None after reporting a problem."""
         before = self.reporter.refused
-        for node, step, path in _matches(body, _PEOPLE):
-            node[step] = self._people_at(node[step], places, path)
+        for key in LISTS:
+            self._put_people(body, (key,), places)
+            for side in ("include", "exclude"):
+                self._put_people(body.get(key), (key, side), places)
         whole = self._with_conditions(body, places)
-        for node, _, path in _matches(body, _WINDOWS):
-            self._put_window(node, path, places)
+        self._put_window(body, ("window",), places)
+        for number, item in enumerate(cast("list[Json]", body.get("assign_to", []))):
+            self._put_window(item, ("assign_to", number, "window"), places)
         return whole if self.reporter.refused == before else None
 
     def note_unused_sets(self) -> None:
@@ -150,30 +148,32 @@ class EntryExpander(Struct):
             )
         return None
 
-    def _people_at(self, value: Json, places: EntrySourceMap, path: KeyPath) -> Json:
-        """Return a list of people without references; as it is after refusing one that is unknown, invalid or empty."""
-        if isinstance(value, Map) and ("set" in value or "file" in value):
-            people = self._referenced(value, places, path)
-            return value if people is None else people
-        if isinstance(value, Seq) and Map in {*map(type, value)}:
-            return self._mixed(value, places, path)
-        if isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
-            self.reporter.refuse(
-                "people/nobody",
-                "the variables of this list name nobody",
-                places.at(*path),
-                "For nobody, write [] here.",
-            )
-        return value
+    def _put_people(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
+        """Replace a list of people by one without references; refuse what is unknown, invalid or empty."""
+        key = str(path[-1])
+        value = members(node).get(key)
+        match value:
+            case Map() if "set" in value or "file" in value:
+                people = self._referenced(value, places, path)
+                members(node)[key] = value if people is None else people
+            case Seq() if Map in {*map(type, value)}:
+                members(node)[key] = self._mixed(value, places, path)
+            case [] if _EMPTIED.match(places.rest(*path)):
+                self.reporter.refuse(
+                    "people/nobody",
+                    "the variables of this list name nobody",
+                    places.at(*path),
+                    "For nobody, write [] here.",
+                )
 
     def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
-        listed: list[tuple[Json, SourceLocation]] = []
+        listed: list[tuple[Json, Place]] = []
         for number, item in enumerate(items):
             if not isinstance(item, Map):
-                listed.append((item, places.at(*path, number)))
+                listed.append((item, places.place(*path, number)))
             elif (people := self._referenced(item, places, (*path, number))) is not None:
-                listed += [(email, people.source.where(at)) for _, email, at in people.parts()]
+                listed += [(email, (people.source, at)) for _, email, at in people.parts()]
         return combine_items(listed)
 
     def _referenced(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
@@ -209,12 +209,13 @@ class EntryExpander(Struct):
             self.reporter.refused += 1
             return None
 
-    def _put_window(self, node: Map, path: KeyPath, places: EntrySourceMap) -> None:
-        """Replace the `window: NAME` of an entry or item by the times of the window, in place, each located there.
+    def _put_window(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
+        """Replace the `window: NAME` of an entry or item by the times of the window, each located there.
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
-        if "window" not in node:  # an alias has brought it in twice
+        at = node.mark("window") if isinstance(node, Map) else None
+        if at is None or not isinstance(node, Map):  # an alias may have brought it in twice
             return
         times = properties(self.shapes["windows"].schema)
         own = next((key for key in times if key in node), None)
@@ -226,7 +227,13 @@ class EntryExpander(Struct):
                 "Keep one of them.",
             )
         elif (window := self._find("windows", str(node["window"]), places.at(*path))) is not None:
-            _put_times(node, window, [*times], path, places)
+            # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
+            ends = dict.fromkeys(times) if path[:-1] else {}
+            window_times = merge_mappings(Map(node.source, ends, [at] * 2 * len(ends)), cast(Map, window.value))
+            keys = [*node]
+            number = keys.index("window")
+            until_then = merge_mappings(node.without(*keys[number:]), window_times)
+            node.become(merge_mappings(until_then, node.without(*keys[: number + 1])))
 
     def _with_conditions(self, body: Map, places: EntrySourceMap) -> Map:
         """Return the entry with its conditions written out, without `use` and `except`."""
@@ -240,17 +247,15 @@ class EntryExpander(Struct):
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
                 more = self._written_out(cast("list[Map]", found.value), found)
-                expanded += [(condition, at) for condition, at in more if _sense(condition) not in known]
+                expanded += [(condition, place) for condition, place in more if _sense(condition) not in known]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain
 
-    def _written_out(
-        self, conditions: Iterable[Map], places: EntrySourceMap, *at: str
-    ) -> list[tuple[Map, SourceLocation]]:
-        """Return the conditions of an entry or a set without `except`, each with its location there."""
+    def _written_out(self, conditions: Iterable[Map], places: EntrySourceMap, *at: str) -> list[tuple[Map, Place]]:
+        """Return the conditions of an entry or a set without `except`, each with its place there."""
         return [
-            (self._plain(condition, places, (*at, number)), places.at(*at, number))
+            (self._plain(condition, places, (*at, number)), places.place(*at, number))
             for number, condition in enumerate(conditions)
         ]
 
@@ -273,8 +278,8 @@ class EntryExpander(Struct):
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
-            is_partly = "declared without the whole list of its choices" if declared else "not declared here"
-            why = "declared with other choices for other workspaces" if len(declared) > 1 else is_partly
+            reasons = ("not declared here", "declared without the whole list of its choices")
+            why = reasons[len(declared)] if len(declared) < 2 else "declared with other choices for other workspaces"
             self.reporter.refuse(
                 "reference/except",
                 f"except: the field {quote_name(name)} is {why}",
@@ -285,7 +290,7 @@ class EntryExpander(Struct):
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with all choices except those it lists."""
-        name, where = quote_name(str(condition["field"])), places.at(*path)
+        name, whole = quote_name(str(condition["field"])), places.place(*path)
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition["except"])]
         for number, item in enumerate(excluded):
             if item not in known:
@@ -304,34 +309,8 @@ class EntryExpander(Struct):
                 "Keep one, or remove the condition.",
             )
         plain = _renamed(condition, "except", "choices")
-        plain["choices"] = combine_items((one, where) for one in left)
+        plain["choices"] = combine_items((one, whole) for one in left)
         return plain
-
-
-def _matches(body: Map, trails: Iterable[KeyPath]) -> list[KeyMatch]:
-    return [found for trail in trails for found in matching_keys(body, trail, ())]
-
-
-def _put_times(node: Map, defined: EntrySourceMap, times: Sequence[str], path: KeyPath, places: EntrySourceMap) -> None:
-    """Replace the key at the end of `path` by the times of a window."""
-    window = cast(Map, defined.value)
-    put = [(key, window[key], defined.key(key), defined.at(key)) for key in times if key in window]
-    above, where = path[:-1], places.at(*path)
-    if above:
-        # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
-        put += [(key, None, where, where) for key in times if key not in window]
-    pairs = [
-        pair
-        for key, value in node.items()
-        for pair in (put if key == "window" else [(key, value, places.key(*above, key), places.at(*above, key))])
-    ]
-    node.become(
-        Map(
-            CombinedSource([place for _, _, *both in pairs for place in both]),
-            {key: value for key, value, *_ in pairs},
-            range(2 * len(pairs)),
-        )
-    )
 
 
 def _sense(condition: Mapping[str, Json]) -> str:

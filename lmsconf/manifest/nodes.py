@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,13 +76,12 @@ class EscapedText(str):
     __slots__ = ()
 
 
-class Source:
+class Source(Struct, dict=True, eq=False):
     """One file: its path in the project, and its text. opens: whether any text in it may contain a variable."""
 
-    def __init__(self, path: str, text: str = "") -> None:
-        self.path = path
-        self.text = text
-        self.opens = False
+    path: str = ""
+    text: str = ""
+    opens: bool = False
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of a mark."""
@@ -98,33 +97,50 @@ class Source:
         return self.text.splitlines()
 
 
-class CombinedSource(Source):
-    """Source of values that come from several files: each mark is the index of a location. rests: their texts."""
+Place: TypeAlias = "tuple[Source, Mark]"
+"""A position: a file, and a mark in it."""
 
-    def __init__(self, places: Sequence[SourceLocation], rests: Sequence[str] = ()) -> None:
-        super().__init__(places[0].file if places else "")
-        self._places = places
-        self._rests = rests
+
+class CombinedSource(Source, kw_only=True, eq=False):
+    """Source of values that come from several files: each mark is the index of a place."""
+
+    places: Sequence[Place]
 
     def where(self, at: Mark) -> SourceLocation:
-        """Return the source location with that index."""
-        return self._places[at]
+        """Return the source location of the place with that index."""
+        source, mark = self.places[at]
+        return source.where(mark)
 
     def rest(self, at: Mark) -> str:
-        """Return the text from that location to the end of its line."""
-        return self._rests[at] if self._rests else ""
+        """Return the text from that place to the end of its line."""
+        source, mark = self.places[at]
+        return source.rest(mark)
 
 
-class Map(dict[str, Json]):
-    """A mapping. marks: for each pair those of the key and of the value, and maybe more."""
+class _Located:
+    """A list or a mapping, with the source of its parts and their marks, packed in one array."""
 
-    __slots__ = ("marks", "source", "trails")
-
-    def __init__(self, source: Source, pairs: Mapping[str, Json] | None = None, marks: Iterable[Mark] = ()) -> None:
-        super().__init__(pairs or ())
+    def __init__(self, source: Source, content: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
+        super().__init__(content)  # type: ignore[call-arg]  # that of the list or the mapping
         self.source = source
         self.marks = array("Q", marks)
-        self.trails: dict[str, KeyPath] | None = None
+
+    @cached_property
+    def trails(self) -> dict[str, KeyPath]:
+        """Map each text below to the path of the first that is equal, else of one that looks the same.
+
+        Kept with the node, since a plan may ask for thousands.
+        """
+        trails: dict[str, KeyPath] = {}
+        for text, trail in node_texts(cast(Json, self)):
+            trails.setdefault(text, trail)
+        for text, trail in [*trails.items()]:
+            trails.setdefault(casefold_name(text), trail)
+        return trails
+
+
+class Map(_Located, dict[str, Json]):
+    """A mapping. marks: for each pair those of the key and of the value, and maybe more."""
 
     def changed(self, values: Mapping[str, Json]) -> Map:
         """Return the mapping with other values, at the same positions."""
@@ -151,16 +167,8 @@ class Map(dict[str, Json]):
         return next((at for key, at in zip(self, self.marks[part::2], strict=False) if key == step), None)
 
 
-class Seq(list[Json]):
+class Seq(_Located, list[Json]):
     """A list. marks: those of its items."""
-
-    __slots__ = ("marks", "source", "trails")
-
-    def __init__(self, source: Source, items: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
-        super().__init__(items)
-        self.source = source
-        self.marks = array("Q", marks)
-        self.trails: dict[str, KeyPath] | None = None
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
         """Return each index with its item, and the mark of the item, as they are now."""
@@ -171,23 +179,17 @@ class Seq(list[Json]):
         return self.marks[step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
-def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
-    """Build a list whose items have unrelated source locations."""
+def combine_items(items: Iterable[tuple[Json, Place]]) -> Seq:
+    """Build a list whose items have unrelated places."""
     listed = list(items)
-    return Seq(CombinedSource([where for _, where in listed]), [item for item, _ in listed], range(len(listed)))
+    return Seq(CombinedSource(places=[place for _, place in listed]), [item for item, _ in listed], range(len(listed)))
 
 
 def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
-    if not base or not other:
-        return base or other
     pairs = {key: (node, number) for node in (base, other) for number, key in enumerate(node)}
-    marks = [(node.source, node.marks[2 * number + part]) for node, number in pairs.values() for part in (0, 1)]
-    return Map(
-        CombinedSource([source.where(at) for source, at in marks], [source.rest(at) for source, at in marks]),
-        {key: node[key] for key, (node, _) in pairs.items()},
-        range(len(marks)),
-    )
+    places = [(node.source, node.marks[2 * number + part]) for node, number in pairs.values() for part in (0, 1)]
+    return Map(CombinedSource(places=places), {key: node[key] for key, (node, _) in pairs.items()}, range(len(places)))
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):
@@ -205,19 +207,21 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         """Return the locations of `node`, which the entry was expanded to."""
         return EntrySourceMap(node, self.source, self.mark, self.each)
 
+    def place(self, *path: str | int) -> Place:
+        """Return the place of the value at `path`, or of its nearest ancestor that has one."""
+        return self._walk(path)[1:]
+
     def at(self, *path: str | int) -> SourceLocation:
         """Return the location of the value at `path`, or of its nearest ancestor that has one."""
-        _, source, mark = self._walk(path)
-        where = source.where(mark)
-        return replace(where, each=self.each) if self.each else where
+        source, mark = self.place(*path)
+        return replace(source.where(mark), each=self.each)
 
     def key(self, *path: str | int) -> SourceLocation:
         """Return the location of the last key of `path`; of its value if that is a list item."""
         node = self._walk(path[:-1])[0]
-        key_mark = node.mark(path[-1], 0) if isinstance(node, Map) else None
-        if key_mark is None or not isinstance(node, Map):
+        if not isinstance(node, Map) or path[-1] not in node:
             return self.at(*path)
-        return replace(node.source.where(key_mark), each=self.each)
+        return replace(node.source.where(cast(Mark, node.mark(path[-1], 0))), each=self.each)
 
     def written(self, *path: str | int) -> str:
         """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
@@ -229,17 +233,18 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
 
         A number behind an alias is text as JSON spells it.
         """
-        if isinstance(value, list):
-            return [self.variable(item, *path, number) for number, item in enumerate(value)]
-        if isinstance(value, str | bool):
-            return value
+        match value:
+            case list():
+                return [self.variable(item, *path, number) for number, item in enumerate(value)]
+            case str() | bool():
+                return value
         spelt = self.written(*path)
         # For an alias, the file spells only the alias's name.
         return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""
-        _, source, mark = self._walk(path)
+        source, mark = self.place(*path)
         return source.rest(mark)
 
     def find(self, text: str, *path: str | int) -> SourceLocation:
@@ -247,8 +252,6 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         node = self._walk(path)[0]
         if not isinstance(node, Map | Seq):
             return self.at(*path)
-        if node.trails is None:
-            node.trails = _text_trails(node)
         return self.at(*path, *(node.trails.get(text) or node.trails.get(casefold_name(text), ())))
 
     def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
@@ -270,16 +273,3 @@ def node_texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]
             yield child, (*trail, step)
         else:
             yield from node_texts(child, (*trail, step))
-
-
-def _text_trails(node: Map | Seq) -> dict[str, KeyPath]:
-    """Map each text below a node to the path of the first that is equal, else of one that looks the same to a reader.
-
-    Kept with the node, since a plan may ask for thousands.
-    """
-    trails: dict[str, KeyPath] = {}
-    for text, trail in node_texts(node):
-        trails.setdefault(text, trail)
-    for text, trail in [*trails.items()]:
-        trails.setdefault(casefold_name(text), trail)
-    return trails

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
@@ -13,8 +14,8 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS, check_declarations
 from lmsconf.manifest.nodes import EMAIL, EntrySourceMap, Map, node_texts
-from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties
-from lmsconf.model.canonical_json import Json
+from lmsconf.manifest.schema_check import ABSENT, SchemaFinding, SchemaValidator, properties, sections_validator
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import (
     casefold_name,
@@ -37,41 +38,48 @@ def find_conflicts(
     partial: declarations without keys that have errors. Only the kinds' own checks look at them, since the key that
     sets two of one name apart may be missing.
     """
-    for resource, first in _pairs(declared, lambda one: one.address, same=True):
-        yield Problem(
+    yield from (
+        Problem(
             code="manifest/declared-twice",
             message=f"{resource.address}: declared twice",
             hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
             source=resource.source,
             address=str(resource.address),
         )
+        for resource, first in _pairs(declared, lambda one: one.address, same=True)
+    )
     yield from _both(declared, absent)
     # Relations have no name of their own: two contents may differ by case alone. Others may be told apart by `id:`.
     named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
-    for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
-        yield Problem(
+    alike = _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False)
+    yield from (
+        Problem(
             code="name/look-alike",
             message=f"{resource.address}: looks like {other.address}",
             hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
             source=resource.source,
             address=str(resource.address),
         )
+        for resource, other in alike
+    )
     by_kind = grouped((*partial, *declared), lambda one: one.address.kind)
     yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
     deleted = grouped(absent, lambda entry: entry.address)
-    for resource in declared if absent else ():
-        for entry in deleted.get(resource.address, ()):
-            if resource.shares_workspace(entry):
-                yield Problem(
-                    code="manifest/declared-and-absent",
-                    message=f"{entry.address}: both declared and absent",
-                    hint=f"It is declared at {resource.source}. Keep one of the two.",
-                    source=entry.source,
-                    address=str(entry.address),
-                )
+    return (
+        Problem(
+            code="manifest/declared-and-absent",
+            message=f"{entry.address}: both declared and absent",
+            hint=f"It is declared at {resource.source}. Keep one of the two.",
+            source=entry.source,
+            address=str(entry.address),
+        )
+        for resource in declared
+        for entry in deleted.get(resource.address, ())
+        if resource.shares_workspace(entry)
+    )
 
 
 def _pairs(
@@ -135,8 +143,7 @@ class PeopleNames(Struct, dict=True):
 
     @cached_property
     def _sets(self) -> Sequence[str]:
-        sections = (one.value.get("people_sets") for one in self.documents if isinstance(one.value, dict))
-        return [name for sets in sections if isinstance(sets, dict) for name in sets]
+        return [name for one in self.documents for name in members(members(one.value).get("people_sets"))]
 
     @cached_property
     def _emails(self) -> Sequence[str]:
@@ -157,14 +164,9 @@ class UndeclaredNames(Struct):
 
     def doubt_sections(self, finding: SchemaFinding) -> None:
         """A section of a manifest has the wrong shape, or a name that may be meant for one."""
-        if finding.path:
-            self.sections.add(str(finding.path[0]))
-        elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
-            known = properties(finding.schema)
-            meant = (nearest_name(key, known) for key in finding.value.keys() - known.keys())
-            self.sections.update(filter(None, meant))
-        else:
-            self.everything = True
+        keys, known = concerned_keys(finding), properties(sections_validator().schema)
+        self.everything |= keys is None
+        self.sections.update(filter(None, (nearest_name(key, known) for key in keys or ())))
 
     def doubt_field(self, body: Json) -> None:
         """An entry that declares a field has the wrong shape."""
@@ -176,22 +178,24 @@ class UndeclaredNames(Struct):
         return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
 
 
+def concerned_keys(finding: SchemaFinding) -> Collection[str] | None:
+    """Return the keys of a mapping that a finding in it is about; None if it is about the whole."""
+    if finding.path:
+        return [str(finding.path[0])]
+    if finding.keyword == "additionalProperties":
+        return cast("Mapping[str, Json]", finding.value).keys() - properties(finding.schema).keys()
+    return None
+
+
 def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
     """Return an entry without the keys that its findings are about; None if the rest does not fit the schema either.
 
     A key is left out whole: of a list with one wrong item nobody can tell what it would have named.
     """
-    if not isinstance(body, Map):
+    concerned = [*map(concerned_keys, findings)]
+    if not isinstance(body, Map) or None in concerned:
         return None
-    dropped: set[str] = set()
-    for finding in findings:
-        if finding.path:
-            dropped.add(str(finding.path[0]))
-        elif finding.keyword == "additionalProperties":
-            dropped |= body.keys() - properties(finding.schema).keys()
-        else:
-            return None
-    part = body.without(*dropped)
+    part = body.without(*chain.from_iterable(filter(None, concerned)))
     return None if shape.validate(part) else part
 
 
@@ -224,15 +228,18 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
         return
     for key in ("only_in", "id"):
         value = body.get(key)
-        for name in cast("Iterable[str]", value) if isinstance(value, list | dict) else ():
-            if name not in known:
-                yield Problem(
-                    code="reference/unknown-workspace",
-                    severity=Severity.WARNING,
-                    message=f'{key}: there is no workspace "{shorten(name)}"',
-                    hint=did_you_mean(name, known) or known_names(known),
-                    source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
-                )
+        names = cast("Iterable[str]", value) if isinstance(value, list | dict) else ()
+        yield from (
+            Problem(
+                code="reference/unknown-workspace",
+                severity=Severity.WARNING,
+                message=f'{key}: there is no workspace "{shorten(name)}"',
+                hint=did_you_mean(name, known) or known_names(known),
+                source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
+            )
+            for name in names
+            if name not in known
+        )
 
 
 def nothing_declared_problem(folder: str, files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
@@ -246,9 +253,8 @@ def nothing_declared_problem(folder: str, files: Sequence[str], documents: Seque
         )
     is_single = len(files) == 1
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
-    why = f"{'is' if is_single else 'are'} empty, or only comments"
-    if documents:
-        why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
+    empty = f"{'is' if is_single else 'are'} empty, or only comments"
+    why = f"hold{'s' * is_single} only sets or windows, or keys that are ignored" if documents else empty
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",

@@ -33,7 +33,7 @@ from lmsconf.manifest.nodes import (
     Map,
     Seq,
 )
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import FORBIDDEN
 from lmsconf.support.files import read_schema
 
@@ -61,15 +61,24 @@ def types_of_value(value: Json) -> frozenset[str]:
     return frozenset(name for name in TYPE_NAMES if Draft202012Validator.TYPE_CHECKER.is_type(value, name))
 
 
+def accepts_text(schema: Schema, text: str) -> bool:
+    """Whether a schema accepts this text."""
+    from jsonschema import Draft202012Validator  # only for a problem
+
+    return bool(text.strip()) and Draft202012Validator(schema).is_valid(text)
+
+
 def types_of_schema(schema: Schema) -> frozenset[str]:
     """Return the JSON types that a schema accepts; all if it restricts none."""
-    if "type" in schema:
-        named = schema["type"]
-        return frozenset([named] if isinstance(named, str) else cast("list[str]", named))
-    if "enum" in schema:
-        return frozenset(chain.from_iterable(map(types_of_value, cast("list[Json]", schema["enum"]))))
-    if "const" in schema:
-        return types_of_value(schema["const"])
+    match schema:
+        case {"type": str(name)}:
+            return frozenset([name])
+        case {"type": [*names]}:
+            return frozenset(map(str, names))
+        case {"enum": [*values]}:
+            return frozenset(chain.from_iterable(map(types_of_value, values)))
+        case {"const": value}:
+            return types_of_value(value)
     branches = branches_of(schema)
     return types_of_branches(branches) if branches else frozenset(TYPE_NAMES)
 
@@ -186,14 +195,15 @@ FORMATS: Final[dict[str, Callable[[object], bool]]] = {
 """Format → whether a value has it."""
 
 
-def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterator[SchemaFinding]:
-    """Yield the findings not reported yet for another copy of the same `for_each` entry."""
-    for finding in findings:
-        value = None if isinstance(finding.value, dict | list) else finding.value
-        key = (finding.path, finding.keyword, value)
-        if key not in reported:
-            reported.add(key)
-            yield finding
+def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterable[SchemaFinding]:
+    """Return the findings not reported yet for another copy of the same `for_each` entry."""
+    keyed = {
+        (finding.path, finding.keyword, None if isinstance(finding.value, dict | list) else finding.value): finding
+        for finding in findings
+    }
+    new = {key: finding for key, finding in keyed.items() if key not in reported}
+    reported.update(new)
+    return new.values()
 
 
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
@@ -201,22 +211,23 @@ def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
     strict = {**schema}
     mark: Schema = {NEEDED: True} if NEEDED in schema else {}
     for key, part in schema.items():
-        if key in ("oneOf", "anyOf"):
-            strict[key] = [_strict({**branch, **mark}, names=names) for branch in cast("list[Schema]", part)]
-        elif key == "properties":
-            strict[key] = {
-                name: _strict(
-                    {**below, NEEDED: True} if name in required_keys(schema) else below,
-                    names=names and name not in _FREE,
-                )
-                for name, below in cast("Mapping[str, Schema]", part).items()
-            }
-        elif key in ("items", "additionalProperties") and isinstance(part, dict):
-            # Values under free keys may be names, but also answers of several lines.
-            strict[key] = _strict(part, names=names if key == "items" else None)
-        elif key == "pattern":
-            # In Python `$` also matches before a line break at the end of the text.
-            strict[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
+        match key, part:
+            case "oneOf" | "anyOf", [*branches]:
+                strict[key] = [_strict({**cast(Schema, branch), **mark}, names=names) for branch in branches]
+            case "properties", {**parts}:
+                strict[key] = {
+                    name: _strict(
+                        {**below, **({NEEDED: True} if name in required_keys(schema) else {})},
+                        names=names and name not in _FREE,
+                    )
+                    for name, below in cast("Mapping[str, Schema]", parts).items()
+                }
+            case "items" | "additionalProperties", {**below}:
+                # Values under free keys may be names, but also answers of several lines.
+                strict[key] = _strict(cast(Schema, below), names=names if key == "items" else None)
+            case "pattern", str(pattern):
+                # In Python `$` also matches before a line break at the end of the text.
+                strict[key] = re.sub(r"\$\Z", r"\\Z", pattern)
     if "type" in schema and "string" in types_of_schema(schema) and names is not None:
         strict["format"] = NAME if names and schema.get("minLength") else _TEXT
     if names and isinstance(schema.get("additionalProperties"), dict):
@@ -315,15 +326,17 @@ def _outline(schema: Schema) -> dict[str, Json]:
 
     `x-items` keeps the schema of an item, for suggestions only.
     """
-    sections: dict[str, Json] = {}
-    for key, part in cast("Mapping[str, Schema]", properties(schema)).items():
-        if key == ABSENT:
-            sections[key] = _outline(part)
-        elif key in SET_SECTIONS:
-            sections[key] = {"type": "object"}
-        else:
-            sections[key] = {"type": "array", "x-items": dict(_entry_forms(part)[0])}
-    return {**schema, "properties": sections}
+    sections = cast("Mapping[str, Schema]", properties(schema))
+    return {**schema, "properties": {key: _section_outline(key, part) for key, part in sections.items()}}
+
+
+def _section_outline(key: str, section: Schema) -> Json:
+    match key:
+        case "absent":
+            return _outline(section)
+        case "condition_sets" | "people_sets" | "windows":
+            return {"type": "object"}
+    return {"type": "array", "x-items": dict(_entry_forms(section)[0])}
 
 
 def item_keys(kind: Kind) -> Mapping[str, Schema]:
@@ -344,12 +357,11 @@ class Section(Struct, frozen=True):
     path: KeyPath
     shape: SchemaValidator
     sheet: SchemaValidator | None = None
-    is_test: bool = False
 
     @property
     def is_declared(self) -> bool:
         """Whether its entries declare resources."""
-        return not self.is_test and self.path[0] != ABSENT
+        return self.path[0] not in (ABSENT, "tests")
 
     @property
     def name(self) -> str:
@@ -380,7 +392,7 @@ def _sections() -> Iterator[Section]:
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
         yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
     tests, _ = _entry_forms(property_schema(whole, "tests"))
-    yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"), is_test=True)
+    yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"))
 
 
 @cache
@@ -392,8 +404,12 @@ def sections_validator() -> SchemaValidator:
 @cache
 def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the schema of one set."""
-    sets = ((section, property_schema(manifest_schema(), section)) for section in SET_SECTIONS)
-    return {section: SchemaValidator(cast(Schema, part["additionalProperties"]), section) for section, part in sets}
+    return {
+        section: SchemaValidator(
+            cast(Schema, property_schema(manifest_schema(), section)["additionalProperties"]), section
+        )
+        for section in SET_SECTIONS
+    }
 
 
 def has_sections(document: EntrySourceMap) -> bool:
@@ -402,10 +418,10 @@ def has_sections(document: EntrySourceMap) -> bool:
     return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 
 
-def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
-    """Yield the lists of entries in one document, with the keys that lead to each."""
-    for key, items in value.items():
-        if isinstance(items, Seq):
-            yield (key,), items
-        elif key == ABSENT and isinstance(items, Map):
-            yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
+def entry_lists(document: Json) -> Iterator[tuple[Section, Seq]]:
+    """Yield the lists of entries in one document, each with its section."""
+    sections = sections_by_path()
+    for key, value in members(document).items():
+        below: list[tuple[KeyPath, Json]] = [((ABSENT, name), items) for name, items in members(value).items()]
+        lists = below if key == ABSENT else [((key,), value)]
+        yield from ((sections[path], items) for path, items in lists if path in sections and isinstance(items, Seq))

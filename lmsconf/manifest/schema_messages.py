@@ -26,7 +26,7 @@ from lmsconf.manifest.schema_check import (
     types_of_value,
 )
 from lmsconf.manifest.suggestions import is_free_text, suggest_from_schema
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import join_words
 
 _Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
@@ -63,22 +63,26 @@ def problems_of(
 
     within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
     """
-    for code, message, hint, where in _WORDINGS[finding.keyword](finding, places):
-        yield Problem(
+    return (
+        Problem(
             code=f"{area}/{code}",
             message=f"{within}: {message}" if within else message,
             hint=hint or suggest_from_schema(finding.schema),
             source=where,
             address=address,
         )
+        for code, message, hint, where in _WORDINGS[finding.keyword](finding, places)
+    )
 
 
 def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     known = properties(finding.schema)
     patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
-    for key, value in cast("dict[str, Json]", finding.value).items():
-        if key not in known and not any(re.search(pattern, key) for pattern in patterns):
-            yield _unknown_key(key, value, known, finding, places)
+    return (
+        _unknown_key(key, value, known, finding, places)
+        for key, value in members(finding.value).items()
+        if key not in known and not any(re.search(pattern, key) for pattern in patterns)
+    )
 
 
 def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -162,12 +166,13 @@ def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
 def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
     label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
-    if "enum" in schema:
-        yield _unknown_key(key, {}, dict.fromkeys(cast("list[str]", schema["enum"])), finding, places)
-    elif "pattern" in schema:
-        yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
-    else:
-        yield _unfit(key, label, where)
+    match schema:
+        case {"enum": [*known]}:
+            yield _unknown_key(key, {}, dict.fromkeys(map(str, known)), finding, places)
+        case {"pattern": _}:
+            yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
+        case _:
+            yield _unfit(key, label, where)
 
 
 def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
@@ -193,17 +198,15 @@ def _several(finding: SchemaFinding) -> str | None:
     """Return the hint for an item that contains several values, each of which is valid."""
     items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
     fits = re.compile(str(finding.schema["pattern"]))
-    if len(items) == 1 or not finding.path or not isinstance(finding.path[-1], int) or not all(map(fits.search, items)):
-        return None
-    return f"Put a comma between them: {', '.join(items)}."
+    is_item = finding.path and isinstance(finding.path[-1], int)
+    are_several = is_item and len(items) > 1 and all(map(fits.search, items))
+    return f"Put a comma between them: {', '.join(items)}." if are_several else None
 
 
 def _email_inside(finding: SchemaFinding) -> str | None:
     """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
-    if "@" not in str(finding.schema["pattern"]):
-        return None
     emails = re.findall(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", shorten(str(finding.value)))
-    return f"Write {emails[0]} alone." if len(emails) == 1 else None
+    return f"Write {emails[0]} alone." if len(emails) == 1 and "@" in str(finding.schema["pattern"]) else None
 
 
 def _unknown_key(

@@ -17,6 +17,7 @@ from lmsconf.manifest.nodes import EMAIL
 from lmsconf.manifest.schema_check import (
     TYPE_NAMES,
     Schema,
+    accepts_text,
     alternative_schemas,
     branches_of,
     identifying_keys,
@@ -86,17 +87,6 @@ def all_property_names(branches: Iterable[Schema]) -> list[str]:
 def is_free_text(schema: Schema) -> bool:
     """Whether a schema accepts texts other than those it lists."""
     return "string" in types_of_schema(schema) and "enum" not in schema
-
-
-def accepts_text(schema: Schema, text: str) -> bool:
-    """Whether a schema accepts this text."""
-    branches = branches_of(schema)
-    if branches:
-        return any(accepts_text(branch, text) for branch in branches)
-    if "enum" in schema:
-        return text in cast("list[Json]", schema["enum"])
-    pattern = cast(str, schema.get("pattern", ""))
-    return "string" in types_of_schema(schema) and bool(text.strip()) and re.search(pattern, text) is not None
 
 
 def quote_if_needed(text: str) -> str:
@@ -351,12 +341,12 @@ def _of_mapping(value: dict[str, Json], branches: list[Schema]) -> str | None:
 
 
 def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
-    item = value[0] if len(value) == 1 else None
-    if isinstance(item, str) and any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
-        return f"Write {quote_if_needed(item)} alone, not as a list."
     keys = all_property_names(branches)
-    if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
-        return "Remove the brackets or the dash around the mapping."
+    match value:
+        case [str(item)] if any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
+            return f"Write {quote_if_needed(item)} alone, not as a list."
+        case [dict(item)] if "object" in wanted and (item.keys() & set(keys) or not keys):
+            return "Remove the brackets or the dash around the mapping."
     return _of_sections(branches)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TypeAlias, cast
 
@@ -24,6 +24,8 @@ ParserError: TypeAlias = "tuple[str, Place, str, Place]"
 """The parser's error: what it was reading and from where, what went wrong and where."""
 Advice: TypeAlias = "tuple[str, str | None, Place]"
 """A message, a hint, and the position that it is about."""
+Rule: TypeAlias = "tuple[object, str, str | None, Place]"
+"""Whether an advice fits, and the advice."""
 
 
 def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
@@ -31,14 +33,15 @@ def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     _, (start, _), problem, at = complaint
     lines = [*text.splitlines(), *[""] * (at[0] + 1)]
     line, opened, before = (lines[row] for row in (at[0], start, at[0] - 1))
-    advices = chain(
-        _from_elsewhere(complaint, line, opened, before),
+    hint = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
+    rules: Iterator[Rule] = chain(
+        *(_from_elsewhere(lines[row], row) for row in (start, at[0] - 1, at[0])),
         _glued(complaint, line, opened, before),
         _in_block(complaint, line, opened),
         _in_brackets(complaint, line, opened),
+        [(True, f"this is not YAML: {problem}", hint, at)],
     )
-    hint = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
-    return next(advices, (f"this is not YAML: {problem}", hint, at))
+    return next((message, hint, place) for holds, message, hint, place in rules if holds)
 
 
 def quote_value_hint(line: str) -> str:
@@ -49,12 +52,7 @@ def quote_value_hint(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _fitting(rules: Iterable[tuple[bool, str, str | None, Place]]) -> Iterator[Advice]:
-    """Yield the advice of each rule that holds: whether it does, its message, its hint, and its position."""
-    return ((message, hint, at) for holds, message, hint, at in rules if holds)
-
-
-def _in_block(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
+def _in_block(complaint: ParserError, line: str, opened: str) -> Sequence[Rule]:
     """Quotes, colons, tabs and signs that YAML reads as something else than text."""
     context, start, problem, at = complaint
     char, first = line[at[1] : at[1] + 1], line[start[1] : start[1] + 1]
@@ -64,47 +62,50 @@ def _in_block(complaint: ParserError, line: str, opened: str) -> Iterator[Advice
     unknown = "cannot start any token" in problem
     is_tab = (unknown and char == "\t") or "a tab character that violates indentation" in problem
     is_quote = "quoted scalar" in context and "found unexpected" in problem
-    return _fitting(
+    return (
+        (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
+        (is_value and is_colon, '": " inside a text', quote_value_hint(line), at),
         (
-            (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
-            (is_value and is_colon, '": " inside a text', quote_value_hint(line), at),
-            (
-                is_value,
-                "a key is not expected here",
-                "Give keys of one entry the same indent, and quote texts that contain a colon.",
-                at,
-            ),
-            (is_tab, "a tab cannot indent a line", "Indent with spaces.", at),
-            (unknown, f'a text cannot begin with "{char}"', quote_value_hint(line), at),
-            (
-                "escape" in problem,
-                "this backslash does not begin an escape of YAML",
-                "In single quotes a backslash is only a backslash.",
-                at,
-            ),
-            ("alphabetic or numeric" in problem, f'a text cannot begin with "{first}"', quote_value_hint(line), start),
-        )
+            is_value,
+            "a key is not expected here",
+            "Give keys of one entry the same indent, and quote texts that contain a colon.",
+            at,
+        ),
+        (is_tab, "a tab cannot indent a line", "Indent with spaces.", at),
+        (unknown, f'a text cannot begin with "{char}"', quote_value_hint(line), at),
+        (
+            "escape" in problem,
+            "this backslash does not begin an escape of YAML",
+            "In single quotes a backslash is only a backslash.",
+            at,
+        ),
+        ("alphabetic or numeric" in problem, f'a text cannot begin with "{first}"', quote_value_hint(line), start),
     )
 
 
-def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
-    """Lines that git, a template language or a copy from a web page has put into the file."""
-    _, (start, _), _, (at, _) = complaint
-    for row, written in ((start, opened), (at - 1, before), (at, line)):
-        conflict = re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", written) is not None
-        hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
-        yield from _fitting(
-            (
-                (conflict, "git has not merged this file: a conflict is open here", hint, (row, 0)),
-                ("{{" in written or "{%" in written, "templates are not supported", TEMPLATE_HINT, (row, 0)),
-            )
-        )
-        if blank := re.match(r" *([^\S \t])", written):
-            message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
-            yield (message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1)))
+def _from_elsewhere(written: str, row: int) -> Sequence[Rule]:
+    """What git, a template language or a copy from a web page has put into a line."""
+    conflict = re.fullmatch(r"(<{7}|={7}|>{7})(?: .*)?", written)
+    blank = re.match(r" *([^\S \t])", written)
+    char, column = (ord(blank[1]), blank.start(1)) if blank else (0, 0)
+    return (
+        (
+            conflict,
+            "git has not merged this file: a conflict is open here",
+            "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>.",
+            (row, 0),
+        ),
+        ("{{" in written or "{%" in written, "templates are not supported", TEMPLATE_HINT, (row, 0)),
+        (
+            blank,
+            f"the character U+{char:04X} cannot indent a line",
+            "Delete what is before the text of this line, and type spaces.",
+            (row, column),
+        ),
+    )
 
 
-def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Rule]:
     """A key without a space after its colon.
 
     YAML reads key and value as one text, and reports an error at the end of it or on the next line.
@@ -114,39 +115,36 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
         (opened, start, "expected ':'" in problem),
         (before, at - 1, "mapping values are not allowed" in problem and ": " not in line[:column]),
     ):
-        key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
-        if key is not None:
-            yield ("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
+        key = _GLUED.fullmatch(written[: SHOWN + 1])
+        if key is not None and len(written) <= SHOWN:
+            yield (fits, "a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
-def _in_brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
+def _in_brackets(complaint: ParserError, line: str, opened: str) -> Sequence[Rule]:
     """Brackets, commas, and lines that do not fit what is around them."""
     context, start, problem, at = complaint
-    char, is_flow, is_key = line[at[1] : at[1] + 1], "flow" in context, "expected ':'" in problem
-    kind, end = ("list", "]") if "sequence" in context else ("mapping", "}")
+    is_flow, is_key = "flow" in context, "expected ':'" in problem
     is_stray = "block" in context and problem.startswith("did not find expected")
-    is_colon = is_flow and char == ":" and start[0] == at[0]
-    no_value = "did not find expected node content" in problem
+    char, kind = line[at[1] : at[1] + 1], "list" if "sequence" in context else "mapping"
     # It may be a key: after a missing comma, or without its colon.
-    word_before = re.search(r"[\s;]([a-z_]+)\s*\Z", line[: at[1]][-_LONG:])
-    word = word_before[1] if word_before else ""
-    comma = f"Put a comma before {word} if it is the next key, or else the text in quotes."
+    found = re.search(r"[\s;]([a-z_]+)\s*\Z", line[: at[1]][-_LONG:])
+    word = found[1] if found else ""
+    comma = f"Put a comma before {word} if it is the next key, or else the text in quotes." if found else f"{_QUOTE}."
+    is_keyed = is_flow and kind == "mapping" and found and char in ("[", "{")
     not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
-    return _fitting(
+    return (
+        (is_flow and char == ":" and start[0] == at[0], '": " inside a text', comma, at),
+        *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
+        (is_key, "this line has no colon", "Write `key: value`, or quote a text of several lines.", start),
         (
-            (is_colon, '": " inside a text', comma if word else f"{_QUOTE}.", at),
-            *((is_key, *advice) for advice in _glued_in_flow(opened[start[1] :], start)),
-            (is_key, "this line has no colon", "Write `key: value`, or quote a text of several lines.", start),
-            (no_value, "a value is missing here", "Remove the extra comma or bracket, or write the value.", at),
-            (
-                is_flow and kind == "mapping" and word != "" and char in ("[", "{"),
-                f"a colon is missing after {word}",
-                f"Write {word}: {char}…",
-                at,
-            ),
-            (is_flow, not_closed, _close(end, char, start[0], at[0]), at),
-            (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
-        )
+            "did not find expected node content" in problem,
+            "a value is missing here",
+            "Remove the extra comma or bracket, or write the value.",
+            at,
+        ),
+        (is_keyed, f"a colon is missing after {word}", f"Write {word}: {char}…", at),
+        (is_flow, not_closed, _close("]" if kind == "list" else "}", char, start[0], at[0]), at),
+        (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
     )
 
 

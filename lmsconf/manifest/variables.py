@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product
 from typing import Final, cast
 
@@ -39,6 +39,7 @@ VALUES: Final = 1_000_000
 """Maximum number of values that variables and `for_each` may expand to, in all files together."""
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
+_SHORTER: Final = "Write shorter lists, or split the project."
 _VARIABLE: Final = re.compile(r"\$(\$?)\(([^()]*)(\)?)")
 
 
@@ -77,7 +78,7 @@ class ExpansionLimit(Struct):
             raise problem_found(
                 "variable/too-many",
                 f"variables and for_each expand to more than {VALUES:,} values",
-                "Write shorter lists, or split the project.",
+                _SHORTER,
                 where,
             )
 
@@ -142,27 +143,32 @@ class Variables(Struct):
         if escaped:
             return shown[1:]
         value = self.values.get(name.strip()) if closed else None
-        if isinstance(value, str | bool):
-            return value if isinstance(value, str) else str(value).lower()
         # Located without the values of `for_each`: the problem is the same for all of them.
         where = source.where(at)
-        if value is not None:
-            self.reporter.refuse(
-                "variable/list",
-                f"{shown} is a list, so it cannot be part of a text",
-                where,
-                f"Write {shown} as the whole value, without quotes.",
-            )
-        elif not closed:
-            self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
-        else:
-            hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-            self.reporter.refuse(
-                "variable/undefined",
-                f"the variable $({name}) is not defined",
-                where,
-                did_you_mean(name, self.values) or hint,
-            )
+        match value:
+            case str():
+                return value
+            case bool():
+                return str(value).lower()
+            case None if not closed:
+                self.reporter.refuse(
+                    "variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".'
+                )
+            case None:
+                hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
+                self.reporter.refuse(
+                    "variable/undefined",
+                    f"the variable $({name}) is not defined",
+                    where,
+                    did_you_mean(name, self.values) or hint,
+                )
+            case _:
+                self.reporter.refuse(
+                    "variable/list",
+                    f"{shown} is a list, so it cannot be part of a text",
+                    where,
+                    f"Write {shown} as the whole value, without quotes.",
+                )
         return shown
 
     def fitting(
@@ -184,20 +190,15 @@ class Variables(Struct):
             yield self._entry(section, item, source, at)
             return
         plain = item.without(FOR_EACH)
-        wanted = self._wanted(item, source, at, section.name, plain)
-        if wanted is None:
+        places = self.fitting(item.without(*plain), source, at, for_each_validator(), section.name)
+        if places is None:
             return
-        count, where = math.prod(map(len, wanted.values())), item.source.where(cast(Mark, item.mark(FOR_EACH, 0)))
-        self.limit.copies -= count
-        if self.limit.copies < 0:
-            self.reporter.tell(
-                "for_each/too-many",
-                f"for_each: with this entry, the project has more than {COPIES:,} entries",
-                where,
-                "Write shorter lists, or split the project.",
-            )
+        lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
+        wanted = {name: cast("list[Json]", places.variable(values, FOR_EACH, name)) for name, values in lists.items()}
+        for code, message, where, hint, severity in self._faults(wanted, plain, places):
+            self.reporter.tell(code, message, where, hint, severity)
             return
-        self.limit.take(count * _size(plain), where)
+        self.limit.take(math.prod(map(len, wanted.values())) * _size(plain), places.key(FOR_EACH))
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
@@ -211,48 +212,44 @@ class Variables(Struct):
         body = self.substitute(item, source, at)
         return Entry(section, body, EntrySourceMap(body, source, at, self.each), self.reporter.refused == before)
 
-    def _wanted(self, item: Map, source: Source, at: Mark, within: str, plain: Map) -> Mapping[str, list[Json]] | None:
-        """Return the values of each name; None if there are none, or after reporting a problem.
+    def _faults(
+        self, wanted: Mapping[str, Sequence[Json]], plain: Map, places: EntrySourceMap
+    ) -> Iterator[tuple[str, str, SourceLocation, str, Severity]]:
+        """Yield why an entry is not expanded: a code, a message, a location, a hint and a severity.
 
-        plain: the entry without its `for_each`.
+        wanted: the values of each name. plain: the entry without its `for_each`.
         """
-        places = self.fitting(item.without(*plain), source, at, for_each_validator(), within)
-        if places is None:
-            return None
-        lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
-        wanted = {name: cast("list[Json]", places.variable(values, FOR_EACH, name)) for name, values in lists.items()}
         found = chain.from_iterable(_VARIABLE.findall(text) for text, _ in node_texts(plain))
         used = {name.strip() for escaped, name, _ in found if not escaped}
         for name, values in wanted.items():
-            at_name = places.key(FOR_EACH, name)
+            at = places.key(FOR_EACH, name)
             if name in self.values:
                 message = f"for_each: $({name}) is a variable of the project file already"
-                self.reporter.tell("for_each/taken", message, at_name, "Choose another name here.")
-                return None
+                yield "for_each/taken", message, at, "Choose another name here.", Severity.ERROR
             if not values:
-                message = f"for_each: {name} has no values, so this entry expands to nothing"
-                self.reporter.tell("for_each/empty", message, at_name, "Remove the entry.", Severity.NOTE)
-                return None
+                yield (
+                    "for_each/empty",
+                    f"for_each: {name} has no values, so this entry expands to nothing",
+                    at,
+                    "Remove the entry.",
+                    Severity.NOTE,
+                )
         for name in (name for name in wanted if name not in used):
-            self.reporter.tell(
-                "for_each/unused",
-                f"for_each: this entry does not use $({name})",
-                places.key(FOR_EACH, name),
-                "Without it all entries would be equal. Use it in the name, or remove it from for_each.",
-            )
-            return None
-        return wanted
+            hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
+            at = places.key(FOR_EACH, name)
+            yield "for_each/unused", f"for_each: this entry does not use $({name})", at, hint, Severity.ERROR
+        self.limit.copies -= math.prod(map(len, wanted.values()))
+        if self.limit.copies < 0:
+            message, hint = f"for_each: with this entry, the project has more than {COPIES:,} entries", _SHORTER
+            yield "for_each/too-many", message, places.key(FOR_EACH), hint, Severity.ERROR
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
-    items, marks = list[Json](), list[Mark]()
-    for number, item, at in node.parts():
-        new = changed.get(number, item)
-        spliced = new if isinstance(new, list) and isinstance(item, str) else [new]
-        items += spliced
-        marks += [at] * len(spliced)
-    return Seq(node.source, items, marks)
+    pairs = [(item, changed.get(number, item)) for number, item in enumerate(node)]
+    groups = [new if isinstance(new, list) and isinstance(item, str) else [new] for item, new in pairs]
+    marks = [at for at, group in zip(node.marks, groups, strict=True) for _ in group]
+    return Seq(node.source, chain.from_iterable(groups), marks)
 
 
 class Entry(Struct, frozen=True):

@@ -62,9 +62,12 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
             found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
             row, column = found.end or (0, 0)
             if (row + 1) * (column + 1) > CELLS:
-                size = f"down to row {row + 1:,} and in {column + 1:,} columns"
                 raise _refused(
-                    path, f"this sheet has values {size}, and at most {CELLS:,} cells are read", _SMALLER, found.name
+                    path,
+                    f"this sheet has values down to row {row + 1:,} and in {column + 1:,} columns, and at most "
+                    f"{CELLS:,} cells are read",
+                    _SMALLER,
+                    found.name,
                 )
             positions = WorkbookPositions(path, found.name)
             return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
@@ -191,26 +194,32 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
     for (top, left), (bottom, right) in ranges:
         if bottom + 1 >= table.header and top < last and (top, left) != (bottom, right):
             span = f"{cell_name(top + 1, left + 1)}:{cell_name(bottom + 1, right + 1)}"
-            problem = Problem(
-                code="table/cell",
-                message=f"the cells {span} are merged, and only the first has a value",
-                hint="Unmerge them, and fill in each cell.",
-                source=sheet.where(top + 1, left),
+            yield (
+                top + 1,
+                range(left, right + 1),
+                Problem(
+                    code="table/cell",
+                    message=f"the cells {span} are merged, and only the first has a value",
+                    hint="Unmerge them, and fill in each cell.",
+                    source=sheet.where(top + 1, left),
+                ),
             )
-            yield top + 1, range(left, right + 1), problem
 
 
 def _text(value: _CellValue) -> str:
     """Return a value as a CSV file has it: a whole number without a decimal point, a date as YYYY-MM-DD."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, datetime.datetime):
-        # A workbook holds a time as a fraction of a day.
-        is_late = value.microsecond >= 500_000 and value.year < datetime.MAXYEAR
-        return (value.replace(microsecond=0) + datetime.timedelta(seconds=is_late)).isoformat()
-    return value.isoformat(timespec="seconds") if isinstance(value, datetime.time) else str(value)
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return str(int(value)) if value.is_integer() else repr(value)
+        case datetime.datetime():
+            # A workbook holds a time as a fraction of a day.
+            is_late = value.microsecond >= 500_000 and value.year < datetime.MAXYEAR
+            return (value.replace(microsecond=0) + datetime.timedelta(seconds=is_late)).isoformat()
+        case datetime.time():
+            return value.isoformat(timespec="seconds")
+    return str(value)
 
 
 def _refused(path: str, message: str, hint: str, sheet: str = "") -> ProblemsFound:

@@ -219,23 +219,28 @@ class _Builder:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
         self._source.opens |= VARIABLE_START in text
-        value: Json = text
-        if event.tag == "!":
-            # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
-            self._tag("!", at)
-        elif not event.implicit[0]:
-            value = self._marked(event, at)
-        elif isinstance(number := resolve_scalar(text), float) and not math.isfinite(number):
-            hint = f'Write it as text: "{shorten(text)}".'
-            self._report("yaml/number", f"{shorten(text)} is not a finite number", at, hint)
-        else:
-            value = self._words[text] = number
+        is_plain = event.implicit[0] and event.tag is None
+        value = self._plain(text, at) if is_plain else self._marked(event, at)
         if len(text) > LONGEST:
             raise too_long_text(self._source.where(at))
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, 1, 0)
             if event.implicit[0]:
                 self._idle[event.anchor] = at
+        return value
+
+    def _plain(self, text: str, at: Mark) -> Json:
+        """Return the value of a plain scalar, kept for equal ones. Report an infinite number."""
+        value = resolve_scalar(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            self._report(
+                "yaml/number",
+                f"{shorten(text)} is not a finite number",
+                at,
+                f'Write it as text: "{shorten(text)}".',
+            )
+            return text
+        self._words[text] = value
         return value
 
     def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
@@ -251,7 +256,8 @@ class _Builder:
         name = {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value), "str")
         if event.tag != _TAG + name:
             self._tag(event.tag, at)
-        return value
+        # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
+        return text if event.tag == "!" else value
 
     def _alias(self, event: yaml.AliasEvent, at: Mark) -> Json:
         """Return the value of an anchor, within the limits on size and depth.
@@ -284,26 +290,29 @@ class _Builder:
 
     def _bad_key(self, key: Json, at: Mark, node: Map) -> None:
         """Report a key that is not a text, is listed twice, or is a merge key."""
-        if isinstance(key, Map | Seq):
-            hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
-            if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
+        match key:
+            case Map() | Seq():
                 from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
 
-                hint = f"Templates are not supported. {TEMPLATE_HINT}"
-            self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
-        elif not isinstance(key, str):
-            word = shorten(self._source.rest(at).split(":", 1)[0].strip())
-            self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
-        elif key == "<<" and self._is_merge(at):
-            self._report(
-                "yaml/merge-key",
-                'the merge key "<<" is not supported',
-                at,
-                "Write the keys out, or give the whole entry an anchor.",
-            )
-        else:
-            hint = f"It is first at {self._source.where(node.mark(key, 0) or at)}. Keep one of the two."
-            self._report("manifest/duplicate-key", f'the key "{shorten(key)}" is listed twice', at, hint)
+                is_template = isinstance(key, Map) and self._source.rest(at - 1).startswith("{{")
+                quoted = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+                hint = f"Templates are not supported. {TEMPLATE_HINT}" if is_template else quoted
+                self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
+            case "<<" if self._is_merge(at):
+                self._report(
+                    "yaml/merge-key",
+                    'the merge key "<<" is not supported',
+                    at,
+                    "Write the keys out, or give the whole entry an anchor.",
+                )
+            case str():
+                hint = f"It is first at {self._source.where(node.mark(key, 0) or at)}. Keep one of the two."
+                self._report("manifest/duplicate-key", f'the key "{shorten(key)}" is listed twice', at, hint)
+            case _:
+                word = shorten(self._source.rest(at).split(":", 1)[0].strip())
+                self._report(
+                    "yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.'
+                )
 
     def _tag(self, tag: str, at: Mark) -> None:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.

@@ -30,8 +30,7 @@ class LintLevel(StrEnum):
 
     def is_weaker_than(self, other: LintLevel) -> bool:
         """Whether less is reported than at another level."""
-        order = list(LintLevel)
-        return order.index(self) < order.index(other)
+        return [*LintLevel].index(self) < [*LintLevel].index(other)
 
 
 class LintRule(Struct, frozen=True, kw_only=True):
@@ -50,9 +49,8 @@ class LintRule(Struct, frozen=True, kw_only=True):
 
 
 class LintSetting(Struct, frozen=True, kw_only=True):
-    """The level of a lint in the project file, before the day `until`; None: always."""
+    """The level of one lint in the project file, before the day `until`; None: always."""
 
-    code: str
     level: LintLevel
     until: date | None
     source: SourceLocation
@@ -195,11 +193,9 @@ def lint_problem(
 
 
 def apply_levels(findings: Iterable[Problem], levels: Mapping[str, LintLevel]) -> Iterator[Problem]:
-    """Yield the findings of lints with the severities that these levels give them, without those that are off."""
-    for finding in findings:
-        level = levels.get(finding.code, RULES[finding.code].level)
-        if level is not LintLevel.OFF:
-            yield replace(finding, severity=Severity(level))
+    """Return the findings of lints with the severities of these levels, without those that are off."""
+    levelled = ((finding, levels.get(finding.code, RULES[finding.code].level)) for finding in findings)
+    return (replace(finding, severity=Severity(level)) for finding, level in levelled if level is not LintLevel.OFF)
 
 
 def raise_to_errors(levels: Mapping[str, LintLevel], base: Mapping[str, LintLevel]) -> dict[str, LintLevel]:

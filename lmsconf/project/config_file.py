@@ -22,6 +22,7 @@ from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.time_formats import read_zone
 from lmsconf.planner.selection import canonical_pattern
+from lmsconf.support.strict_json import map_texts
 
 
 def kind_names_by_section() -> dict[str, str]:
@@ -81,8 +82,8 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
         node = self.mapping_at(*path[:-1]).get(path[-1], {})
-        for step, item in node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node)):
-            yield (*path, step), cast("Mapping[str, Json]", item)
+        items = node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node))
+        return (((*path, step), members(item)) for step, item in items)
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
@@ -130,6 +131,11 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         """Return name → value of `$(name)` in folders and token sources: the workspace's name, and its labels."""
         return {**self.labels(workspace), "workspace": workspace}
 
+    def expanded_token(self, workspace: str) -> Json:
+        """Return the source of a workspace's token with its variables expanded; None if it has none."""
+        values, source = self.pattern_values(workspace), self.mapping_at("workspaces", workspace).get("token")
+        return cast(Json, map_texts(source, lambda text: expand_pattern(text, values)))
+
     def folders(self, workspace: str) -> list[str]:
         """Return the folders of a workspace's manifests as the file names them, variables included; empty: default."""
         own = self.mapping_at("workspaces", workspace).get("manifests", self.body.get("manifests", []))
@@ -140,8 +146,8 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         for path in _layer_paths(workspace):
             for at, item in self.items_at(*path, "allow"):
                 guard, source = next(name for name in GUARDS if name in item), self.places.at(*at)
-                number = None if item[guard] == UNKNOWN else item[guard]
-                one = convert({**item, "guard": guard, "number": number, "source": source}, Consent)
+                number = {"number": None if item[guard] == UNKNOWN else item[guard]}
+                one = convert({**item, **number, "guard": guard, "source": source}, Consent)
                 if self._holds("project/consent-expired", f"allow: {guard}: {item[guard]}", one, today):
                     yield one
 
@@ -164,8 +170,8 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path in reversed(_layer_paths(workspace)):
             for at, item in self.items_at(*path, "ignore"):
-                pattern, source = canonical_address_pattern(str(item["address"])), self.places.at(*at)
-                yield convert({"until": None, **item, "address": pattern, "source": source}, IgnoreRule)
+                whole = {"until": None, **item, "source": self.places.at(*at)}
+                yield convert({**whole, "address": canonical_address_pattern(str(item["address"]))}, IgnoreRule)
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
         """Return the levels under `lint:` that hold on `today`; append a note for each that has expired.
@@ -173,9 +179,7 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
         settings = {
-            str(at[-1]): convert(
-                {"until": None, **item, "code": str(at[-1]), "source": self.places.key(*at)}, LintSetting
-            )
+            str(at[-1]): convert({"until": None, **item, "source": self.places.key(*at)}, LintSetting)
             for path in _layer_paths(workspace)
             for at, item in self.items_at(*path, "lint")
         }
@@ -199,15 +203,12 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
     if declared == "off":
         return guards.with_limits(dict.fromkeys(GUARDS))
-    if not isinstance(declared, dict):
-        return guards
-    limits: dict[str, GuardLimit | None] = {
-        name: _limit(guards.limits[name], declared[name]) for name in GUARDS if name in declared
-    }
-    own = tuple(map(canonical_address_pattern, cast("list[str]", declared.get("protect", []))))
-    protect = (*guards.protect, own) if own else guards.protect
+    own = members(declared)
+    limits = {name: _limit(guards.limits[name], own[name]) for name in GUARDS if name in own}
+    protected = tuple(map(canonical_address_pattern, cast("list[str]", own.get("protect", []))))
+    protect = (*guards.protect, protected) if protected else guards.protect
     return replace(
-        guards.with_limits(limits), protect=protect, min_admins=cast(int, declared.get("min_admins", guards.min_admins))
+        guards.with_limits(limits), protect=protect, min_admins=cast(int, own.get("min_admins", guards.min_admins))
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final, cast
 from msgspec import convert
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, raise_found, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, named_cells
 from lmsconf.manifest.entries_from_tables import TableFiles
@@ -55,9 +55,9 @@ def read_project_file(root: Path) -> ProjectFile:
         raise problem_found("project/missing", f"there is no {PROJECT_FILE} in {root.absolute()}", hint)
     reading = read_yaml(PROJECT_FILE, ManifestFileReader(root).read_yaml(path))
     if not reading.documents:
-        raise_found(reading.problems)
         hint = 'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
-        raise problem_found("project/empty", "the project file is empty", hint, SourceLocation(PROJECT_FILE))
+        empty = _problem("project/empty", "the project file is empty", SourceLocation(PROJECT_FILE), hint=hint)
+        raise ProblemsFound(reading.problems or [empty])
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
@@ -148,13 +148,16 @@ def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator
         )
     declared = project.mapping_at(*at)
     url, seed = str(declared["url"]), str(declared.get("seed", ""))
-    for code, key, wrong in (
+    rules = (
         ("project/url", "url", url_problem(url)),
         ("project/outside", "url", path_problem(root, sandbox_path(url))),
         ("project/outside", "seed", path_problem(root, seed)),
-    ):
-        if wrong is not None:
-            yield _problem(code, f"workspaces.{name}: {wrong[0]}", project.places.at(*at, key), hint=wrong[1])
+    )
+    yield from (
+        _problem(code, f"workspaces.{name}: {wrong[0]}", project.places.at(*at, key), hint=wrong[1])
+        for code, key, wrong in rules
+        if wrong is not None
+    )
 
 
 def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
@@ -185,13 +188,16 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
         for number, pattern in enumerate(cast("list[str]", project.mapping_at(*above).get(key, []))):
             yield from _pattern_problems(project, key, pattern, (*above, key, number))
     owned = project.mapping_at(*path, "ownership")
-    for kind in (kind for kind in KINDS.values() if kind.is_person and kind.section in owned):
-        yield _problem(
+    yield from (
+        _problem(
             "project/people-owned",
             f"{kind.plural} cannot be owned, because people are never deleted",
             project.places.key(*path, "ownership", kind.section),
             hint=f"Remove `{kind.section}`. To archive somebody, declare them with `archived: true`.",
         )
+        for kind in KINDS.values()
+        if kind.is_person and kind.section in owned
+    )
 
 
 def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath) -> Iterator[Problem]:
@@ -263,7 +269,7 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
-    source = TableSource(table.sheet, [places.at("token")])
+    source = TableSource(sheet=table.sheet, others=[places.at("token")])
     rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
     if not rows and not problems:
         problems.append(
@@ -312,25 +318,30 @@ def _rows(
     """Yield the name and entry of each row; problems of a row are appended."""
     for row in table.rows:
         values, marks = named_cells(row, columns)
-        name = values["name"]
-        body: dict[str, Json] = {"url": values["url"]} if token is None else {"url": values["url"], "token": token}
-        wrong: list[tuple[str, str, str]] = []
-        for key in _PAIRS:
-            pairs = _pairs(values.get(key, ""))
-            if pairs is None:
-                message = f"{shorten(values[key])} is not a list of pairs"
-                wrong.append((key, message, "Write pairs: ring=canary, region=eu."))
-            elif pairs:
-                body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
-        if NAME.fullmatch(name) is None:
-            rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-            wrong.append(("name", f'"{shorten(name)}" cannot be the name of a workspace', rule))
-        elif name in taken:
-            wrong.append(("name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."))
-        else:
-            taken.add(name)
-            yield name, source.mapping(body, marks)
-        problems += [_problem(_CODE, message, source.where(marks[key]), hint=hint) for key, message, hint in wrong]
+        pairs = {key: _pairs(values.get(key, "")) for key in _PAIRS}
+        faults = {key: fault for key, *fault in _row_faults(values, pairs, taken)}
+        problems += [
+            _problem(_CODE, message, source.where(marks[key]), hint=hint) for key, (message, hint) in faults.items()
+        ]
+        if "name" not in faults:
+            named = {key: source.mapping(of, dict.fromkeys(of, marks[key])) for key, of in pairs.items() if of}
+            body = {"url": values["url"], **({} if token is None else {"token": token}), **named}
+            taken.add(values["name"])
+            yield values["name"], source.mapping(body, marks)
+
+
+def _row_faults(
+    values: Mapping[str, str], pairs: Mapping[str, Mapping[str, Json] | None], taken: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what is wrong with a row: its column, the message and the hint."""
+    name = values["name"]
+    hint = "Write pairs: ring=canary, region=eu."
+    yield from ((key, f"{shorten(values[key])} is not a list of pairs", hint) for key in pairs if pairs[key] is None)
+    if NAME.fullmatch(name) is None:
+        rule = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+        yield "name", f'"{shorten(name)}" cannot be the name of a workspace', rule
+    elif name in taken:
+        yield "name", f'the workspace "{name}" is declared twice', "Give each workspace its own name."
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:

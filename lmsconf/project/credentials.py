@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, UsageError, raise_found, shorten
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.project.config_file import ProjectFile, expand_pattern
+from lmsconf.project.config_file import ProjectFile
 from lmsconf.support.files import (
     open_nonblocking,
     outermost_work_tree,
@@ -35,7 +35,6 @@ from lmsconf.support.files import (
     write_own_file,
 )
 from lmsconf.support.secrets import register_secret
-from lmsconf.support.strict_json import map_texts
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
@@ -67,11 +66,13 @@ def require_approval(
     folder = state_folder(environ)
     file = None if folder is None else folder / "token-commands.json"
     command = (*expanded[:1], *command[1:])
-    files = files_of_project(expanded, root).items()
     entry = {
         "project": os.path.realpath(root),
         "command": list(command),
-        "files": {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files},
+        "files": {
+            name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in files_of_project(expanded, root).items()
+        },
     }
     known = _approved_commands(file)
     # What a folder holds is not compared, so a command that names one is asked for each time.
@@ -93,8 +94,7 @@ def require_approval(
 def _approved_commands(file: Path | None) -> list[object]:
     """Return the stored entries; none from a file that another user owns or may write to."""
     try:
-        content = None if file is None else read_own_file(file)
-        document = {} if content is None else json.loads(content)
+        document = {} if file is None else json.loads(read_own_file(file) or "{}")
     except ValueError as error:
         raise LmsconfError(
             f"{file} is damaged", hint="Delete the file; lmsconf then asks again for each command."
@@ -207,8 +207,9 @@ def env_token(name: str, environ: Mapping[str, str], *, is_allowed: bool = True)
             raise TokenUnavailable(f"the environment variable {name} is not set", hint=f"Set it to the token: {name}=…")
         return value.reveal()
 
-    hint = f"Set it to the token, in one line: {name}=…"
-    return Token(origin=f"the environment variable {name}", hint=hint, read=read)
+    return Token(
+        origin=f"the environment variable {name}", hint=f"Set it to the token, in one line: {name}=…", read=read
+    )
 
 
 def _file_token(path: Path, folders: Sequence[Path], source: SourceLocation) -> Token:
@@ -239,7 +240,12 @@ def _file_token(path: Path, folders: Sequence[Path], source: SourceLocation) -> 
         hint=f"chmod 600 {shlex.quote(str(path))}",
         source=source,
     )
-    return Token(origin=f"the file {path}", hint=_FILE_HINT, read=read, warning=readable if is_open else None)
+    return Token(
+        origin=f"the file {path}",
+        hint=_FILE_HINT,
+        read=read,
+        warning=readable if is_open else None,
+    )
 
 
 def _is_allowed(real: Path, folders: Sequence[Path]) -> bool:
@@ -292,24 +298,19 @@ def declared_token(
     """
     if environ.get("LMSCONF_TOKEN"):
         return env_token("LMSCONF_TOKEN", environ)
-    source = members(project.mapping_at("workspaces", workspace).get("token"))
-    variables = project.pattern_values(workspace)
-    expanded = members(map_texts(source, lambda text: expand_pattern(text, variables)))
-    if "env" in source:
-        name = str(expanded["env"])
-        return env_token(name, environ, is_allowed=env_may_hold_token(name, environ))
-    if "file" in source:
-        named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
-        for name in named:
-            if not name.startswith("/"):
-                raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
-        path = root / Path(str(expanded["file"])).expanduser()
-        folders = [Path(os.path.realpath(folder)) for folder in (root, *named)]
-        return _file_token(path, folders, project.places.at("workspaces", workspace, "token"))
-    if "command" not in source:
-        return None
-    words, pattern = (tuple(map(str, cast("list[Json]", one["command"]))) for one in (expanded, source))
-    return _command_token(words, pattern, root, environ, ask)
+    match project.expanded_token(workspace):
+        case {"env": name}:
+            return env_token(str(name), environ, is_allowed=env_may_hold_token(str(name), environ))
+        case {"file": file}:
+            named = [folder for folder in re.split("[,:]", environ.get(DIRS, "")) if folder]
+            for folder in (folder for folder in named if not folder.startswith("/")):
+                raise LmsconfError(f"{DIRS}: {shorten(folder)} is not an absolute path", hint="Write the path from /.")
+            path, folders = root / Path(str(file)).expanduser(), [Path(os.path.realpath(one)) for one in (root, *named)]
+            return _file_token(path, folders, project.places.at("workspaces", workspace, "token"))
+        case {"command": [*words]}:
+            pattern = cast("list[Json]", project.mapping_at("workspaces", workspace, "token")["command"])
+            return _command_token([*map(str, words)], [*map(str, pattern)], root, environ, ask)
+    return None
 
 
 def env_may_hold_token(name: str, environ: Mapping[str, str]) -> bool:
@@ -351,8 +352,7 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
         if key in declared
     }
     # Expanded: a label that a branch changes may choose another variable, file or argument.
-    values = project.pattern_values(workspace)
-    token = map_texts(declared.get("token"), lambda text: expand_pattern(text, values))
+    token = project.expanded_token(workspace)
     command = cast("list[str]", members(token).get("command", []))
     return RequestDestination(
         url=cast("str | None", declared.get("url")),

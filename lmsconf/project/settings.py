@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import cast
@@ -58,18 +58,18 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     real = Path(os.path.realpath(start))
     home = os.path.realpath(environ["HOME"]) if environ.get("HOME") else None
     last = find_work_tree(real) or (Path(home) if home and real.is_relative_to(home) else real)
-    for folder in (start, *real.parents):
+    # The folder as it was named is looked into, and named by its real path.
+    for folder, named in zip((start, *real.parents), (real, *real.parents), strict=True):
         foreign = _foreign(folder)
         if os.path.lexists(folder / PROJECT_FILE):
             if foreign is not None:
-                named = real if folder is start else folder
                 raise LmsconfError(
                     f"{named} {foreign}, so its {PROJECT_FILE} is not used",
                     hint=f"If you trust it, pass its folder: -C {shlex.quote(str(named))}",
                     code="project/foreign",
                 )
             return folder
-        if foreign is not None or last == (real if folder is start else folder):
+        if foreign is not None or last == named:
             break
     return start
 
@@ -116,7 +116,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     root         the folder of the project file
     manifests    the folder of the manifests
     overlays     folders whose manifests add to them and change them
-    labels       the labels of the workspace
     workspaces   the names of all workspaces in the project file
     policy       the planner's settings, consents of `allow:` included; the caller adds those of `--allow`
     dialect_at   the source location of each key of the dialect
@@ -126,7 +125,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ignores      differences that do not count as drift
     destination  url, token source and dialect as the project file declares them
     hosts        the only hosts that may receive a token; None: LMSCONF_ALLOWED_HOSTS is unset
-    shared       settings of the whole project that change no plan, by path
+    shared       labels, and settings of the whole project that change no plan, by path
     """
 
     root: Path
@@ -144,7 +143,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     ignores: tuple[IgnoreRule, ...] = ()
     hosts: tuple[str, ...] | None = None
     overlays: tuple[Path, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -199,7 +197,6 @@ def settings_of(
         root=root,
         manifests=folders[0],
         overlays=tuple(folders[1:]),
-        labels=project.labels(chosen.name),
         workspace=chosen,
         workspaces=tuple(project.mapping_at("workspaces")),
         policy=policy,
@@ -213,6 +210,7 @@ def settings_of(
         ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=None if hosts is None else tuple(filter(None, map(str.strip, hosts.split(",")))),
         shared={
+            **{f"labels.{name}": value for name, value in project.labels(chosen.name).items()},
             "default_workspace": project.body.get("default_workspace"),
             "runs.keep": kept_runs,
             "waves": [*project.waves],
@@ -240,21 +238,23 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     return [root / name for name in names]
 
 
-def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each rule whether a folder of manifests breaks it, the message, and the hint."""
+def _folder_rules(name: str, names: Sequence[str], workspace: str, root: Path) -> Sequence[tuple[bool, str, str]]:
+    """Return for each rule whether a folder of manifests breaks it, the message, and the hint."""
     outside, _ = path_problem(root, name) or ("", "")
     around = next((other for other in names if other != name and Path(name).is_relative_to(other)), None)
     what = "is named twice" if around is None else f"is inside {shorten(around)}"
-    yield (
-        VARIABLE_START in name,
-        f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
-        "Add the label, or name the folder.",
-    )
-    yield bool(outside), outside, "Name a folder inside the project, without `..`."
-    yield (
-        names.count(name) > 1 or around is not None,
-        f"{shorten(name)} {what}, so its files would be read twice",
-        "Name each folder once, and none inside another.",
+    return (
+        (
+            VARIABLE_START in name,
+            f"{shorten(name)} has a variable that is not a label of the workspace {workspace}",
+            "Add the label, or name the folder.",
+        ),
+        (bool(outside), outside, "Name a folder inside the project, without `..`."),
+        (
+            names.count(name) > 1 or around is not None,
+            f"{shorten(name)} {what}, so its files would be read twice",
+            "Name each folder once, and none inside another.",
+        ),
     )
 
 

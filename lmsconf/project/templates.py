@@ -139,11 +139,14 @@ def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
     return ("doctor", "export --into", "plan") if export else ("doctor", "explain", "plan")
 
 
+_PLAIN: Final = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[a-z][a-z0-9_-]*", re.IGNORECASE)
+"""A name that needs no quotes, in YAML 1.1 neither."""
+
+
 def _project(answers: InitAnswers) -> str:
-    # Quoted unless it is unambiguous for YAML 1.1, too.
-    is_word = answers.workspace.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
-    is_plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", answers.workspace) and not is_word
-    name = answers.workspace if is_plain else json.dumps(answers.workspace, ensure_ascii=False)
+    name = (
+        answers.workspace if _PLAIN.fullmatch(answers.workspace) else json.dumps(answers.workspace, ensure_ascii=False)
+    )
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:

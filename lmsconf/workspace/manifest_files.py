@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
-from typing import Final, cast
-
-from msgspec import Struct
+from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.kinds.export import (
@@ -101,11 +99,8 @@ _MOST: Final = 200
 """The most folders that an export writes."""
 
 
-class TeamRule(Struct, frozen=True):
-    """How `--by` splits: by a custom field, or by what stands before a separator in a name."""
-
-    field: str | None = None
-    separator: str = ""
+TeamRule: TypeAlias = "Callable[[ExportedEntry, Mapping[Address, str]], str | None]"
+"""How `--by` splits: the team of an entry, given those of other entries."""
 
 
 def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
@@ -116,7 +111,7 @@ def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
             raise UsageError(
                 f"--by {text}: the separator is missing", hint="Write it after the colon: --by 'prefix: - '"
             )
-        return TeamRule(separator=separator)
+        return lambda entry, _: _prefix(entry, separator)
     fields = {
         normalize_name(row.name)
         for kind in KINDS.values()
@@ -129,19 +124,14 @@ def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
             f"--by {text}: the workspace has no custom field {quote_name(text)}",
             hint=f"{near} To split by the beginning of names, write --by 'prefix: - '",
         )
-    return TeamRule(field=normalize_name(text))
+    return lambda entry, teams: team_of(entry.address.kind, entry.body, normalize_name(text), teams)
 
 
 def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, str]:
     """Return the team of each entry that has one. entries: of all kinds, in their order."""
     teams: dict[Address, str] = {}
     for entry in entries:
-        kind = KINDS[entry.address.kind]
-        team = (
-            _prefix(entry, kind, rule.separator)
-            if rule.field is None
-            else team_of(kind.name, entry.body, rule.field, teams)
-        )
+        team = rule(entry, teams)
         if team is not None and team.strip():
             teams[entry.address] = team
     return teams
@@ -164,12 +154,12 @@ def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]
     return folders
 
 
-def _prefix(entry: ExportedEntry, kind: Kind, separator: str) -> str | None:
+def _prefix(entry: ExportedEntry, separator: str) -> str | None:
     """Return the part of a name before the separator, for an assignment of its content's; None for people."""
     value = next(iter(entry.body.values()))
     name = value.get("name") if isinstance(value, dict) else value
     before, found, after = str(name).partition(separator)
-    return before.strip() if found and after.strip() and not kind.is_person else None
+    return before.strip() if found and after.strip() and not KINDS[entry.address.kind].is_person else None
 
 
 def _folder(team: str, taken: Collection[str]) -> str:

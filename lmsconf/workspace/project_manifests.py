@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -74,7 +74,6 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
         ],
         "lock": False if settings.lock is None else {"lease": settings.lock.lease},
         "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
-        **{f"labels.{name}": value for name, value in settings.labels.items()},
         **settings.shared,
     }
 
@@ -186,8 +185,6 @@ def manifests_commit(
     files: their paths relative to the project. Where there is no commit to name, the result says why; a repository that
     cannot be read does not stop a run.
     """
-    if find_work_tree(settings.root) is None:
-        return ManifestsCommit(reason="the project is in no git repository")
     try:
         contents = {name: _content(settings.root / name) for name in files}
         if files_digest({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}) != digest:
@@ -195,8 +192,9 @@ def manifests_commit(
         from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
 
         with open_repository(settings.root, environ) as git:
-            outside = ManifestsCommit(reason="the project is in no git repository")
-            return outside if git is None else _of(git, settings, contents)
+            if git is None:
+                return ManifestsCommit(reason="the project is in no git repository")
+            return _of(git, settings, contents)
     except LmsconfError as error:
         return ManifestsCommit(reason=error.message)
     except OSError as error:
@@ -295,12 +293,15 @@ class _History(Struct, frozen=True):
             path.write_bytes(contents.read(size + 1)[:size])
 
 
+_INPUTS: Final = (".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
+"""Endings of manifests and tables."""
+
+
 def _is_input(file: GitFile) -> bool:
     """Whether a file can be a manifest or belong to one; no symbolic links. Raises GitFailed if its content lacks."""
     path = PurePosixPath(file.path)
-    is_table_or_manifest = path.suffix in (".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods")
-    is_regular = file.mode in ("100644", "100755")
-    if not is_table_or_manifest or not is_regular or path.is_absolute() or ".." in path.parts:
+    is_inside = not path.is_absolute() and ".." not in path.parts
+    if path.suffix not in _INPUTS or file.mode not in ("100644", "100755") or not is_inside:
         return False
     if not file.size.isdecimal():
         from lmsconf.support.git import GitFailed
