@@ -86,17 +86,12 @@ class ComparedList:
         self._before = self._first_listed()
         self._added = SentCall({}, sent.body).listed_ids()
 
-    @property
-    def is_new(self) -> bool:
-        """Whether the list is empty and the call names several people.
+    def begun(self) -> ComparedList | None:
+        """Add one person to a new list, and return the list for the call with the others; None if nobody was added.
 
         Two calls then show what adding does to those who are in a list, and nobody is in it but by this run.
         """
-        return not self._before and len(self._added) > 1
-
-    def begun(self) -> ComparedList | None:
-        """Add one person to a new list, and return the list for the call with the others; None if nobody was added."""
-        if not self.is_new:
+        if self._before or len(self._added) < 2:
             return None
         first = frozenset((min(self._added),))
         try:
@@ -109,22 +104,6 @@ class ComparedList:
         others = _with_lists(self.sent.body, lambda named: named - first)
         rest = ComparedList(self._client, replace(self.sent, body=others), self._resolver)
         return rest if rest.others else None
-
-    def add_last(self) -> bool:
-        """Add the last person of a new list; return whether the others are still in it.
-
-        Raises WrongAssumption if they are not, after putting them back.
-        """
-        last = max(self._added)
-        body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=[last])
-        rest = ComparedList(self._client, replace(self.sent, body=body), self._resolver)
-        if not rest.others or last in rest._before:
-            return False
-        try:
-            self.sent.send_again(self._client, body)
-        except Rejected:
-            return False
-        return rest.compare()
 
     @property
     def others(self) -> frozenset[str]:
@@ -144,10 +123,6 @@ class ComparedList:
     def with_others(self, body: object) -> object:
         """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
         return _with_lists(body, lambda named: self._before | named)
-
-    def without_last(self, body: object) -> object:
-        """Return a body of a call without the person that `add_last` adds."""
-        return _with_lists(body, lambda named: named - {max(self._added)})
 
     def compare(self) -> bool:
         """Return whether the list shows the call, with everybody who was in it before.

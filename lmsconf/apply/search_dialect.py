@@ -8,7 +8,7 @@ is one that the plan announces, written in another way.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from math import inf
@@ -33,13 +33,11 @@ from lmsconf.api.spec.dialect_candidates import (
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
-from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
 from lmsconf.apply.replanning import own_changes
 from lmsconf.errors import ApiError, InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.steps import fill_refs_in_body
 from lmsconf.model.calls import Call
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
@@ -106,11 +104,9 @@ class ValueSearch:
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
         self.client, self._sent, self.call = client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
-        self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
-        own = [one for one in plan.changes if one.address == self.call.address]
-        self._wanted = [field for one in own for field in one.fields]
+        self._left_of = partial(differences_left, plan, sent.call)
         # So it may be deleted and created again.
-        self._creates = any(one.action is Action.CREATE for one in own)
+        self._creates = creates(plan, sent.call)
         self._at_first: Mapping[str, Listing[Any]] = {}
         self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self._creates else {}
 
@@ -395,28 +391,10 @@ class ValueSearch:
             return ""  # It needs a resource that this run has not created.
         return None
 
-    def _names_nobody(self, call: Call) -> bool:
-        """Whether the rewritten body of a call names nobody: one person waits for the others."""
-        with suppress(KeyError):
-            body = self._rewrite(fill_refs_in_body(call.body, self._sent.ids))
-            return call.operation in LISTS and not named_people(body)
-        return False
-
     def _left(self, values: Mapping[str, Value]) -> float:
         """Return how many planned differences are left under these values; inf if there is no plan."""
         plan = self._replan(values)
-        if plan is None:
-            return inf
-        if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
-            return 0
-        changes = [change for change in plan.changes if change.address == self.call.address]
-        if any(one.action is Action.CREATE for one in changes):
-            return _WHOLE
-        fields = [field for one in changes for field in one.fields]
-        if fields and deviates(fields, self._wanted):
-            return 0  # It arrived, and no value makes the service keep it otherwise.
-        # A value that is there, and differs, is nearer than none.
-        return 1 + sum(1 if field.before else 2 for field in fields)
+        return inf if plan is None else self._left_of(plan)
 
 
 def _without(names: frozenset[str], body: object) -> object:
@@ -424,13 +402,30 @@ def _without(names: frozenset[str], body: object) -> object:
     return {name: value for name, value in body.items() if name not in names} if isinstance(body, dict) else body
 
 
-def calls_left(fresh: Plan, call: Call, planned: Collection[str]) -> list[Call]:
-    """Return what a fresh plan still sends to the resource of a call: its operation, and those that were not planned.
+def creates(plan: Plan, call: Call) -> bool:
+    """Whether a plan creates the resource of a call."""
+    return any(one.action is Action.CREATE for one in plan.changes if one.address == call.address)
 
-    planned: the operations that the plan has for the resource, each as often as it is called.
+
+def differences_left(plan: Plan, call: Call, fresh: Plan, *, is_gone: bool = False, is_new: bool = False) -> float:
+    """Return how many differences of a plan a fresh plan still has, for the resource of a call.
+
+    is_gone: the call itself is not left: of several calls of its operation, the others do the rest. is_new: it creates
+    the resource, of which a service may set parts by itself. No value explains those, or a time that is kept otherwise.
     """
-    return [
-        one
-        for one in fresh.calls
-        if one.address == call.address and (one.operation == call.operation or one.operation not in planned)
-    ]
+    planned = [one.operation for one in plan.calls if one.address == call.address]
+    own = [one.operation for one in fresh.calls if one.address == call.address]
+    is_done = is_gone and planned.count(call.operation) > 1
+    # Calls that were not planned may follow from a wrong value.
+    if all(one in planned and (is_done or one != call.operation) for one in own):
+        return 0
+    changes = [one for one in fresh.changes if one.address == call.address]
+    if any(one.action is Action.CREATE for one in changes):
+        return _WHOLE
+    fields = [field for one in changes for field in one.fields]
+    wanted = [field for one in plan.changes if one.address == call.address for field in one.fields]
+    is_set = is_new and all(one.before and one.after is None for one in fields)
+    if fields and (is_set or deviates(fields, wanted)):
+        return 0
+    # A value that is there, and differs, is nearer than none.
+    return 1 + sum(1 if field.before else 2 for field in fields)

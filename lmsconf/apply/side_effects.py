@@ -62,7 +62,8 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     with suppress(ApiError):
-        if unable := [email for id in _managers(client, sent) if (email := _unable(client, id))]:
+        people = {id: read_person(client, id) for id in _managers(client, sent)}
+        if unable := [_email(people, id) for id, person in people.items() if not _may_manage(person)]:
             return refused.restated(
                 ManagerRightMissing,
                 "The service may require the right of managers: set `manager: true` for the person under `users:`, or "
@@ -73,89 +74,166 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     return None
 
 
-class ComparedRights:
-    """The people that a call names as managers, and that lacked the manager right before it: `before`.
+_People = Mapping[str, Mapping[str, Json]]
+"""Id → the person as the service shows them."""
 
-    able: the ids of people who were seen to have the right, added to.
+
+class ComparedPeople:
+    """The people whom a call may change along, as they were before it: the one of its path, or those it makes managers.
+
+    keys: those that the call rests on. able: the ids of people who were seen to have the manager right, added to.
+    removed: the paths of the plan's DELETE calls; groups that these take anyway are not compared. changes: of the plan,
+    if all that the first person can do and belongs to is compared, but for what these give or take; else empty.
+    Raises ApiError if people cannot be read whom the keys need.
     """
 
-    key = WHO_CAN_MANAGE
+    def __init__(
+        self,
+        client: Client,
+        sent: IssuedRequest,
+        resolver: AmbiguousWriteResolver,
+        keys: frozenset[str],
+        able: set[str],
+        removed: frozenset[str],
+        changes: Sequence[Change],
+    ) -> None:
+        self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
+        person = sent.path_values(client.spec).get("userId")
+        named = [person] if person else _managers(client, sent)
+        first = named[:1] if changes or MANAGED_GROUPS in keys else []
+        unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
+        self._before: _People = {}
+        # A service that shows no single person shows nothing of this.
+        with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
+            self._before = self._read([*first, *unknown])
+        able.update(id for id, person in self._before.items() if _may_manage(person))
+        self._lacking = [id for id in unknown if id in self._before and id not in able]
+        self._first = next((id for id in first if id in self._before), None)
+        self._groups: Mapping[str, str] = {}
+        if self._first is not None and MANAGED_GROUPS in keys:
+            managed = _managed(self._before[self._first])
+            self._groups = {
+                id: name for id, name in managed.items() if removed.isdisjoint(self._endings(self._first, id))
+            }
 
-    def __init__(self, client: Client, sent: IssuedRequest, able: set[str]) -> None:
-        self._client = client
-        named = [id for id in _managers(client, sent) if id not in able]
-        self.before = {id: email for id in named if (email := _unable(client, id))}
-        able.update(id for id in named if id not in self.before)
+    @property
+    def key(self) -> str | None:
+        """The key whose value these people can show; None if there is none."""
+        return WHO_CAN_MANAGE if self._lacking else MANAGED_GROUPS if self._groups else None
 
-    def compare(self) -> None:
-        """Raise WrongAssumption if people have the right now. It stays: removing it might end managing."""
-        given = [email for id, email in self.before.items() if _unable(self._client, id) is None]
+    def compare(self) -> Iterator[Problem]:
+        """Yield the warning where the call has changed more of the first person than the plan says, once it shows.
+
+        Raises WrongAssumption if people were given the manager right, which stays, because removing it might end
+        managing, or if groups were lost that the plan does not take, after giving them back.
+        """
+        compared = [*dict.fromkeys([*self._lacking, *([self._first] if self._first else [])])]
+        if not compared:
+            return
+        # A list that the call changes was waited for already, and a person may not show it.
+        is_listed = self._sent.call.address.kind != USER
+        after = self._resolver.poll(
+            partial(self._read, compared),
+            lambda now: is_listed or any(_held(now[id]) != _held(self._before[id]) for id in compared),
+        )
+        given = [_email(after, id) for id in self._lacking if _may_manage(after[id])]
         if given:
             raise WrongAssumption(
                 f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
                 "it is left to them",
-                values={self.key: "given"},
+                values={WHO_CAN_MANAGE: "given"},
             )
+        if self._first is not None:
+            self._compare_groups(after, self._first)
+            yield from self._changed_along(after, self._first)
 
+    def _compare_groups(self, after: _People, id: str) -> None:
+        """Raise WrongAssumption if groups were lost that the plan does not take, after giving them back."""
+        lost = {group: name for group, name in self._groups.items() if group not in _managed(after[id])}
+        if not lost:
+            return
+        values = self._give_back(id, lost)
+        now = _managed(read_person(self._client, id))
+        left = [name for group, name in lost.items() if group not in now]
+        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
+        raise WrongAssumption(
+            f"with the manager right, {_email(self._before, id)} lost {count_noun(len(lost), 'group')} "
+            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
+            values={MANAGED_GROUPS: "lose", **values},
+        )
 
-class ComparedAccess:
-    """What the person of a call, or the first manager that it names, can do and belongs to before it.
-
-    changes: the changes of the plan. What these give or take is not compared. Raises ApiError.
-    """
-
-    def __init__(self, client: Client, sent: IssuedRequest, changes: Sequence[Change]) -> None:
-        self._client, self._sent, self._changes = client, sent, changes
-        self._id = sent.path_values(client.spec).get("userId") or next(iter(_managers(client, sent)), None)
-        self._before = self._read()
-
-    def along(self, resolver: AmbiguousWriteResolver) -> Iterator[Problem]:
-        """Yield the warning where the call has changed more than the plan says, once it shows."""
-        # A list that the call changes was waited for already, and a person may not show it.
-        is_listed = self._sent.call.address.kind != USER
-        after = resolver.poll(self._read, lambda now: is_listed or now != self._before)
-        planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
-        other = (after ^ self._before) - planned
+    def _changed_along(self, after: _People, id: str) -> Iterator[Problem]:
+        """Yield the warning where something of a person has changed that the changes of the plan do not say."""
+        email, now = _email(after, id), _held(after[id])
+        planned = frozenset(chain.from_iterable(_planned(one, email) for one in self._changes))
+        other = (now ^ _held(self._before[id])) - planned
         # Answers decide who is in a smart group.
         if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
             other = frozenset(one for one in other if not one.startswith("member of"))
-        if other:
-            changed = [f"{'+' if one in after else '-'} {one}" for one in sorted(other)]
+        if other and self._changes:
+            changed = [f"{'+' if one in now else '-'} {one}" for one in sorted(other)]
             yield Problem(
                 code="apply/side-effect",
-                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
+                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {email}, and the "
                 f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
                 hint="Declare it for the people concerned, so that plans show and change it.",
                 severity=Severity.WARNING,
                 address=str(self._sent.call.address),
             )
 
-    def _read(self) -> frozenset[str]:
-        """Return the rights, the ids of applications, the groups and the dates that the person has."""
-        person = {} if self._id is None else read_person(self._client, self._id)
-        self._email, applications = str(person.get("email") or self._id), person.get("applicationIds")
-        return frozenset(
-            (
-                *(right for right in RIGHTS if person.get(right)),
-                *(["archived"] if person.get("archivedAt") else []),
-                *(["custom_archive_date"] if person.get("customArchiveDate") else []),
-                *map(str, applications if isinstance(applications, list) else ()),
-                *(
-                    f"{role} of {normalize_name(str(group.get('name')))}"
-                    for role in ("member", "manager")
-                    for group in _groups(person, f"{role}OfGroups")
-                ),
-            )
-        )
+    def _read(self, ids: Iterable[str]) -> _People:
+        return {id: read_person(self._client, id) for id in dict.fromkeys(ids)}
 
+    def _give_back(self, id: str, lost: Iterable[str]) -> Mapping[str, Value]:
+        """Grant the right again, which managing may need, and each group, by its id.
 
-def _groups(person: Mapping[str, Json], key: str) -> Sequence[Mapping[str, Json]]:
-    """Return the groups that somebody is in, or manages."""
-    return object_list(person, key) if person.get(key) else []
+        Returns the values of the dialect keys under which that worked.
+        """
+        values: dict[str, Value] = {}
+        with suppress(ApiError):
+            self._client.call("user-access.make-manager", path={"userId": id, "endow": "true"})
+        # The type of a group of a person may have any name.
+        for group, kind in product(lost, ("manual-groups", "smart-groups")):
+            with suppress(ApiError):
+                values |= self._add(id, f"{kind}.add-managers", group)
+        return values
+
+    def _add(self, id: str, operation: str, group: str) -> Mapping[str, Value]:
+        """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
+
+        Returns the dialect values under which it worked. Raises ApiError if there is no such list.
+        """
+        path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
+        body = self._client.spec.body_to_wire(operation, userIds=[id])
+        sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
+        listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
+        is_named = key in load_api_description().names
+        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
+        forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
+        for people in (listed.everybody, frozenset({id})):
+            for form in forms:
+                with self._client.speaking(form), suppress(ApiError):
+                    body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
+                    self._client.send("POST", path, body=body, operation=operation)
+                    if group in _managed(read_person(self._client, id)):
+                        try:
+                            listed.compare()
+                        except WrongAssumption as wrong:
+                            return {**form, **wrong.values}
+                        return form
+            if listed.has_archived:
+                break  # Where the service replaces the list, these could not be put back.
+        return {}
+
+    def _endings(self, id: str, group: str) -> Iterable[str]:
+        """Return the paths of the calls that end managing of a group."""
+        ids = {"groupId": group, "smartGroupId": group, "userId": id}
+        kinds, operations = ("manual-groups", "smart-groups"), ("remove-manager", "delete")
+        return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of in kinds for do in operations)
 
 
 def _planned(change: Change, email: str) -> Iterator[str]:
-    """Yield what a change of the plan gives somebody or takes, as `ComparedAccess` names it."""
+    """Yield what a change of the plan gives somebody or takes, as `_held` names it."""
     paths = [field.path for field in change.fields]
     if change.address.kind == USER:
         if change.address.name == normalize_email(email):
@@ -168,110 +246,6 @@ def _planned(change: Change, email: str) -> Iterator[str]:
     yield from (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
-class ComparedGroups:
-    """The groups that somebody manages who loses the manager right, as they were before the call: `before`.
-
-    removed: the paths of the plan's DELETE calls. What these take anyway is not compared.
-    """
-
-    key = MANAGED_GROUPS
-
-    def __init__(
-        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, removed: frozenset[str]
-    ) -> None:
-        self._client, self._sent, self._resolver = client, sent, resolver
-        self._id = sent.path_values(client.spec).get("userId", "")
-        person = read_person(client, self._id)
-        self._email, managed = str(person.get("email") or self._id), _managed(person)
-        self.before = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
-
-    def compare(self) -> None:
-        """Raise WrongAssumption if groups were lost that the plan does not take, after giving them back."""
-        person = self._resolver.poll(
-            partial(read_person, self._client, self._id), lambda person: not person.get("manager")
-        )
-        lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
-        if not lost:
-            return
-        values = self._give_back(lost)
-        now = _managed(read_person(self._client, self._id))
-        left = [name for id, name in lost.items() if id not in now]
-        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
-        raise WrongAssumption(
-            f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
-            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
-            values={self.key: "lose", **values},
-        )
-
-    def _give_back(self, lost: Iterable[str]) -> Mapping[str, Value]:
-        """Grant the right again, which managing may need, and each group, by its id.
-
-        Returns the values of the dialect keys under which that worked.
-        """
-        values: dict[str, Value] = {}
-        with suppress(ApiError):
-            self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
-        # The type of a group of a person may have any name.
-        for group, kind in product(lost, ("manual-groups", "smart-groups")):
-            with suppress(ApiError):
-                values |= self._add(f"{kind}.add-managers", group)
-        return values
-
-    def _add(self, operation: str, group: str) -> Mapping[str, Value]:
-        """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
-
-        Returns the dialect values under which it worked. Raises ApiError if there is no such list.
-        """
-        path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
-        body = self._client.spec.body_to_wire(operation, userIds=[self._id])
-        sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
-        listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
-        is_named = key in load_api_description().names
-        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
-        forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
-        for people in (listed.everybody, frozenset({self._id})):
-            for form in forms:
-                with self._client.speaking(form), suppress(ApiError):
-                    body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
-                    self._client.send("POST", path, body=body, operation=operation)
-                    if group in _managed(read_person(self._client, self._id)):
-                        try:
-                            listed.compare()
-                        except WrongAssumption as wrong:
-                            return {**form, **wrong.values}
-                        return form
-            if listed.has_archived:
-                break  # Where the service replaces the list, these could not be put back.
-        return {}
-
-    def _endings(self, group: str) -> Iterable[str]:
-        """Return the paths of the calls that end managing of a group."""
-        ids = {"groupId": group, "smartGroupId": group, "userId": self._id}
-        kinds, operations = ("manual-groups", "smart-groups"), ("remove-manager", "delete")
-        return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of in kinds for do in operations)
-
-
-def compared_along(
-    client: Client,
-    sent: IssuedRequest,
-    resolver: AmbiguousWriteResolver,
-    keys: frozenset[str],
-    able: set[str],
-    removed: frozenset[str],
-) -> ComparedRights | ComparedGroups | None:
-    """Return what a call that rests on these keys may change along; None if it cannot show anything of that.
-
-    able, removed: of ComparedRights and ComparedGroups.
-    """
-    compared: ComparedRights | ComparedGroups | None = None
-    with suppress(Rejected):  # A service that shows no single person shows nothing of this.
-        if WHO_CAN_MANAGE in keys:
-            compared = ComparedRights(client, sent, able)
-        elif MANAGED_GROUPS in keys:
-            compared = ComparedGroups(client, sent, resolver, removed)
-    return compared if compared is not None and compared.before else None
-
-
 def _managers(client: Client, sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
     body = with_names(sent.body, client.spec[sent.call.operation].from_request)
@@ -279,15 +253,36 @@ def _managers(client: Client, sent: IssuedRequest) -> list[str]:
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 
 
-def _unable(client: Client, id: str) -> str | None:
-    """Return the e-mail of a person without manager or administrator rights; None for any other."""
-    person = read_person(client, id)
-    return None if person.get("admin") or person.get("manager") else str(person.get("email") or id)
+def _may_manage(person: Mapping[str, Json]) -> bool:
+    """Whether a person has manager or administrator rights."""
+    return bool(person.get("admin") or person.get("manager"))
+
+
+def _email(people: _People, id: str) -> str:
+    return str(people[id].get("email") or id)
+
+
+def _held(person: Mapping[str, Json]) -> frozenset[str]:
+    """Return the rights, the ids of applications, the groups and the dates that a person has."""
+    applications = person.get("applicationIds")
+    return frozenset(
+        (
+            *(right for right in RIGHTS if person.get(right)),
+            *(["archived"] if person.get("archivedAt") else []),
+            *(["custom_archive_date"] if person.get("customArchiveDate") else []),
+            *map(str, applications if isinstance(applications, list) else ()),
+            *(
+                f"{role} of {normalize_name(str(group.get('name')))}"
+                for role in ("member", "manager")
+                for group in object_list(person, f"{role}OfGroups")
+            ),
+        )
+    )
 
 
 def _managed(person: Mapping[str, Json]) -> Mapping[str, str]:
     """Return the ids of the groups that a person manages, each with the name."""
     return {
         str(one.get("groupId")): str(one.get("name") or one.get("groupId"))
-        for one in _groups(person, "managerOfGroups")
+        for one in object_list(person, "managerOfGroups")
     }

@@ -9,7 +9,6 @@ that explains it is searched for, and no other call that rests on the point is s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -37,10 +36,10 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
-from lmsconf.apply.explain_mismatch import deviates, dialect_lines
+from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.scheduler import LAST
-from lmsconf.apply.search_dialect import ValueSearch, calls_left
-from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call
+from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
+from lmsconf.apply.side_effects import ComparedPeople, ManagerRightMissing, sort_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
@@ -50,7 +49,7 @@ from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Plan
+from lmsconf.model.plan import Plan
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -160,28 +159,12 @@ class FirstCalls:
         return keys
 
     def send(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
-        """Return the response to a call, sent as `_tried` does; compare what the first of its sort does along."""
-        sort, access = sort_of_call(sent.call), None
-        with suppress(ApiError):
-            if sort in self._watched:
-                access = ComparedAccess(client, sent, self._plan.changes)
-        response = self._tried(client, sent, send)
-        with suppress(ApiError):
-            if access is not None and sort in self._watched:
-                self._watched.discard(sort)
-                self.side_effects.extend(access.along(self._resolver))
-                self._note(f"{MANAGED_GROUPS} {sort}")
-        return response
-
-    def _tried(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
-        """Send a call, with its resource compared if it is the first to rest on an assumption.
+        """Send a call, with what it changes compared if it is the first to rest on an assumption or of its sort.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
         keys = self._resting(sent.call, sent.body)
-        if not self.is_serial(sent.call, keys):
-            return send(sent)
         followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
         if wrong := sorted((keys | followed) & self._wrong.keys()):
             if sent.call.id not in self.replacing:
@@ -190,25 +173,31 @@ class FirstCalls:
             as_found = self._search(client, sent).as_spoken(self._found)
             with client.speaking(self._found):
                 return send(as_found or sent)
-        if sent.call.operation == ANSWERS and keys & self._untried:
+        keys = keys & self._untried if self.is_serial(sent.call, keys) else frozenset()
+        if keys and sent.call.operation == ANSWERS:
             # A body does not show the types of the fields.
-            keys = answer_keys(client, sent, self._fields)
-        return self._tried_along(client, sent, keys & self._untried, send)
+            keys = answer_keys(client, sent, self._fields) & self._untried
+        return self._tried_along(client, sent, keys, send)
 
     def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
-        """Send a call that rests on these keys; compare what the service may change along with it."""
-        along = compared_along(client, sent, self._resolver, keys, self._able, self._removed)
-        if along is None:
-            return self._tried_alone(client, sent, keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}, send)
+        """Send a call that rests on these keys; compare what the service may change of people along with it."""
+        sort = sort_of_call(sent.call)
+        changes = self._plan.changes if sort in self._watched else ()
+        people = ComparedPeople(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        alone = keys - {MANAGED_GROUPS} if people.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         response: Json = None
         failed: WrongAssumption | None = None
         try:
-            response = self._tried_alone(client, sent, keys - {MANAGED_GROUPS}, send)
+            response = self._tried_alone(client, sent, alone, send)
         except WrongAssumption as error:
+            if people.key is None:
+                raise
             failed = error
         try:
-            along.compare()
+            along = [*people.compare()]
         except ApiError as error:
+            if people.key is None:
+                return response
             raise WriteOutcomeUnknown(
                 f"the call was accepted, but people could not be read after it: {error.message}",
                 hint=error.hint,
@@ -220,8 +209,13 @@ class FirstCalls:
             raise self._told((), f"{message}{wrong.message}", values, refused=False, is_done=False) from wrong
         if failed:
             raise failed
-        self._note(along.key)
-        self._untried.discard(along.key)
+        if people.key is not None:
+            self._note(people.key)
+            self._untried.discard(people.key)
+        if sort in self._watched:
+            self._watched.discard(sort)
+            self.side_effects.extend(along)
+            self._note(f"{MANAGED_GROUPS} {sort}")
         return response
 
     def _tried_alone(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
@@ -254,9 +248,8 @@ class FirstCalls:
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
-        added, rewrite = compared.sent, compared.without_last if compared.is_new else None
-        if is_whole:
-            added, rewrite = replace(added, body=compared.with_others(added.body)), compared.with_others
+        rewrite = compared.with_others if is_whole else None
+        added = replace(compared.sent, body=compared.with_others(compared.sent.body)) if is_whole else compared.sent
         response: Json = None
         try:
             response = send(added)
@@ -267,7 +260,7 @@ class FirstCalls:
                 shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, rewrite)
-            error = self._explained(keys, failed, search, lambda: self._compare(compared)) or failed
+            error = self._explained(keys, failed, search, compared.compare) or failed
             if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                 raise error from failed
             # A service may refuse people who are in the list already.
@@ -284,13 +277,6 @@ class FirstCalls:
         if shows and compared.others and not is_whole:
             self._note_mode(sent.call.operation)
         return response
-
-    def _compare(self, compared: ComparedList) -> bool:
-        """Compare a list after a search, which leaves one person out; return whether it is whole."""
-        is_whole = compared.compare()
-        if compared.is_new and (is_whole := compared.add_last()):
-            self._note_mode(compared.sent.call.operation)
-        return is_whole
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
@@ -311,23 +297,14 @@ class FirstCalls:
 
     def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
-        planned = [call.operation for call in self._plan.calls if call.address == sent.call.address]
         try:
             fresh = self._resolver.shown(sent)
         except WrongAssumption as second:
             raise without_second(client, sent, self._resolver, second) from second
         if fresh is None:
             return
-        left = calls_left(fresh, sent.call, planned)
-        if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent):
-            # Another call of this run does the rest.
-            left = [one for one in left if one.operation not in planned]
-        # No key explains what the service sets by itself, or a time that it keeps otherwise.
-        own = [one for one in self._plan.changes if one.address == sent.call.address]
-        fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
-        creates = sent.call.id in self.replacing or any(one.action is Action.CREATE for one in own)
-        is_set = creates and all(one.before and one.after is None for one in fields)
-        if left and not (fields and (is_set or deviates(fields, [field for one in own for field in one.fields]))):
+        is_new = sent.call.id in self.replacing or creates(self._plan, sent.call)
+        if differences_left(self._plan, sent.call, fresh, is_gone=not is_left(fresh, sent), is_new=is_new):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(
