@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import chain, product
 from typing import Final
 
@@ -63,7 +62,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
         return None
     with suppress(ApiError):
         people = {id: read_person(client, id) for id in _managers(client, sent)}
-        if unable := [_email(people, id) for id, person in people.items() if not _may_manage(person)]:
+        if unable := [str(one.get("email") or id) for id, one in people.items() if not _may_manage(one)]:
             return refused.restated(
                 ManagerRightMissing,
                 "The service may require the right of managers: set `manager: true` for the person under `users:`, or "
@@ -74,17 +73,14 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     return None
 
 
-_People = Mapping[str, Mapping[str, Json]]
-"""Id → the person as the service shows them."""
+class ComparedPerson:
+    """The person whom a call may change along, as before it: of its path, or one of those whom it makes managers.
 
-
-class ComparedPeople:
-    """The people whom a call may change along, as they were before it: the one of its path, or those it makes managers.
-
-    keys: those that the call rests on. able: the ids of people who were seen to have the manager right, added to.
-    removed: the paths of the plan's DELETE calls; groups that these take anyway are not compared. changes: of the plan,
-    if all that the first person can do and belongs to is compared, but for what these give or take; else empty.
-    Raises ApiError if people cannot be read whom the keys need.
+    Of these, the first who lacks the manager right shows whether it is given along. keys: those of the call.
+    able: the ids of people who were seen to have the right, added to. removed: the paths of the plan's DELETE
+    calls; groups that these take anyway are not compared. changes: of the plan, if all that the person can do and
+    belongs to is compared, but for what these give or take; else empty. Raises ApiError if the keys need a person
+    who cannot be read.
     """
 
     def __init__(
@@ -98,124 +94,114 @@ class ComparedPeople:
         changes: Sequence[Change],
     ) -> None:
         self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
-        person = sent.path_values(client.spec).get("userId")
-        named = [person] if person else _managers(client, sent)
-        first = named[:1] if changes or MANAGED_GROUPS in keys else []
+        own = sent.path_values(client.spec).get("userId")
+        named = [own] if own else _managers(client, sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
-        self._before: _People = {}
+        self._before: Mapping[str, Json] = {}
         # A service that shows no single person shows nothing of this.
         with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
-            self._before = self._read([*first, *unknown])
-        able.update(id for id, person in self._before.items() if _may_manage(person))
-        self._lacking = [id for id in unknown if id in self._before and id not in able]
-        self._first = next((id for id in first if id in self._before), None)
-        self._groups: Mapping[str, str] = {}
-        if self._first is not None and MANAGED_GROUPS in keys:
-            managed = _managed(self._before[self._first])
-            self._groups = {
-                id: name for id, name in managed.items() if removed.isdisjoint(self._endings(self._first, id))
-            }
+            for self._id in unknown or (named[:1] if changes or MANAGED_GROUPS in keys else []):
+                self._before = read_person(client, self._id)
+                if not _may_manage(self._before):
+                    break
+                able.add(self._id)
+        self._is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
+        managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
+        self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
 
     @property
     def key(self) -> str | None:
-        """The key whose value these people can show; None if there is none."""
-        return WHO_CAN_MANAGE if self._lacking else MANAGED_GROUPS if self._groups else None
+        """The key whose value the person can show; None if there is none."""
+        return WHO_CAN_MANAGE if self._is_lacking else MANAGED_GROUPS if self._groups else None
 
     def compare(self) -> Iterator[Problem]:
-        """Yield the warning where the call has changed more of the first person than the plan says, once it shows.
+        """Yield the warning where the call has changed more of the person than the plan says, once it shows.
 
-        Raises WrongAssumption if people were given the manager right, which stays, because removing it might end
-        managing, or if groups were lost that the plan does not take, after giving them back.
+        Raises WrongAssumption if the person was given the manager right, which stays, because removing it might
+        end managing, or if groups were lost that the plan does not take, after giving them back.
         """
-        compared = [*dict.fromkeys([*self._lacking, *([self._first] if self._first else [])])]
-        if not compared:
+        if not (self._changes or self.key) or not self._before:
             return
         # A list that the call changes was waited for already, and a person may not show it.
-        is_listed = self._sent.call.address.kind != USER
-        after = self._resolver.poll(
-            partial(self._read, compared),
-            lambda now: is_listed or any(_held(now[id]) != _held(self._before[id]) for id in compared),
-        )
-        given = [_email(after, id) for id in self._lacking if _may_manage(after[id])]
-        if given:
+        is_listed, before = self._sent.call.address.kind != USER, _held(self._before)
+        after = self._resolver.poll(self._read_now, lambda now: is_listed or _held(now) != before)
+        self._email = str(after.get("email") or self._id)
+        if self._is_lacking and _may_manage(after):
             raise WrongAssumption(
-                f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
-                "it is left to them",
+                f"the service gave the manager right to {self._email} along, because managers have it; it is left",
                 values={WHO_CAN_MANAGE: "given"},
             )
-        if self._first is not None:
-            self._compare_groups(after, self._first)
-            yield from self._changed_along(after, self._first)
+        lost = {id: name for id, name in self._groups.items() if id not in _managed(after)}
+        if lost:
+            raise self._told_given_back(lost)
+        if self._changes:
+            yield from self._changed_along(_held(after), before)
 
-    def _compare_groups(self, after: _People, id: str) -> None:
-        """Raise WrongAssumption if groups were lost that the plan does not take, after giving them back."""
-        lost = {group: name for group, name in self._groups.items() if group not in _managed(after[id])}
-        if not lost:
-            return
-        values = self._give_back(id, lost)
-        now = _managed(read_person(self._client, id))
-        left = [name for group, name in lost.items() if group not in now]
-        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
-        raise WrongAssumption(
-            f"with the manager right, {_email(self._before, id)} lost {count_noun(len(lost), 'group')} "
-            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
-            values={MANAGED_GROUPS: "lose", **values},
-        )
-
-    def _changed_along(self, after: _People, id: str) -> Iterator[Problem]:
-        """Yield the warning where something of a person has changed that the changes of the plan do not say."""
-        email, now = _email(after, id), _held(after[id])
-        planned = frozenset(chain.from_iterable(_planned(one, email) for one in self._changes))
-        other = (now ^ _held(self._before[id])) - planned
+    def _changed_along(self, now: frozenset[str], before: frozenset[str]) -> Iterator[Problem]:
+        """Yield the warning where something has changed that the changes of the plan do not say."""
+        planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
+        other = (now ^ before) - planned
         # Answers decide who is in a smart group.
         if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
             other = frozenset(one for one in other if not one.startswith("member of"))
-        if other and self._changes:
+        if other:
             changed = [f"{'+' if one in now else '-'} {one}" for one in sorted(other)]
             yield Problem(
                 code="apply/side-effect",
-                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {email}, and the "
+                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
                 f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
                 hint="Declare it for the people concerned, so that plans show and change it.",
                 severity=Severity.WARNING,
                 address=str(self._sent.call.address),
             )
 
-    def _read(self, ids: Iterable[str]) -> _People:
-        return {id: read_person(self._client, id) for id in dict.fromkeys(ids)}
+    def _told_given_back(self, lost: Mapping[str, str]) -> WrongAssumption:
+        """Give groups back, and return the error that says so."""
+        values = self._give_back(lost)
+        now = _managed(self._read_now())
+        left = [name for id, name in lost.items() if id not in now]
+        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
+        return WrongAssumption(
+            f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
+            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
+            values={MANAGED_GROUPS: "lose", **values},
+        )
 
-    def _give_back(self, id: str, lost: Iterable[str]) -> Mapping[str, Value]:
+    def _read_now(self) -> Mapping[str, Json]:
+        return read_person(self._client, self._id)
+
+    def _give_back(self, lost: Iterable[str]) -> Mapping[str, Value]:
         """Grant the right again, which managing may need, and each group, by its id.
 
         Returns the values of the dialect keys under which that worked.
         """
         values: dict[str, Value] = {}
         with suppress(ApiError):
-            self._client.call("user-access.make-manager", path={"userId": id, "endow": "true"})
+            self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
         # The type of a group of a person may have any name.
         for group, kind in product(lost, ("manual-groups", "smart-groups")):
             with suppress(ApiError):
-                values |= self._add(id, f"{kind}.add-managers", group)
+                values |= self._add(f"{kind}.add-managers", group)
         return values
 
-    def _add(self, id: str, operation: str, group: str) -> Mapping[str, Value]:
+    def _add(self, operation: str, group: str) -> Mapping[str, Value]:
         """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
 
         Returns the dialect values under which it worked. Raises ApiError if there is no such list.
         """
         path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
-        body = self._client.spec.body_to_wire(operation, userIds=[id])
+        body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
         listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
         is_named = key in load_api_description().names
         names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
         forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
-        for people in (listed.everybody, frozenset({id})):
+        for people in (listed.everybody, frozenset({self._id})):
             for form in forms:
                 with self._client.speaking(form), suppress(ApiError):
                     body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
                     self._client.send("POST", path, body=body, operation=operation)
-                    if group in _managed(read_person(self._client, id)):
+                    if group in _managed(self._read_now()):
                         try:
                             listed.compare()
                         except WrongAssumption as wrong:
@@ -225,9 +211,9 @@ class ComparedPeople:
                 break  # Where the service replaces the list, these could not be put back.
         return {}
 
-    def _endings(self, id: str, group: str) -> Iterable[str]:
+    def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
-        ids = {"groupId": group, "smartGroupId": group, "userId": id}
+        ids = {"groupId": group, "smartGroupId": group, "userId": self._id}
         kinds, operations = ("manual-groups", "smart-groups"), ("remove-manager", "delete")
         return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of in kinds for do in operations)
 
@@ -256,10 +242,6 @@ def _managers(client: Client, sent: IssuedRequest) -> list[str]:
 def _may_manage(person: Mapping[str, Json]) -> bool:
     """Whether a person has manager or administrator rights."""
     return bool(person.get("admin") or person.get("manager"))
-
-
-def _email(people: _People, id: str) -> str:
-    return str(people[id].get("email") or id)
 
 
 def _held(person: Mapping[str, Json]) -> frozenset[str]:

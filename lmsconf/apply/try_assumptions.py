@@ -39,7 +39,7 @@ from lmsconf.apply.check_first_changes import (
 from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
-from lmsconf.apply.side_effects import ComparedPeople, ManagerRightMissing, sort_of_call
+from lmsconf.apply.side_effects import ComparedPerson, ManagerRightMissing, sort_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
@@ -180,24 +180,39 @@ class FirstCalls:
         return self._tried_along(client, sent, keys, send)
 
     def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
-        """Send a call that rests on these keys; compare what the service may change of people along with it."""
+        """Send a call that rests on these keys; compare what the service may change of a person along with it."""
         sort = sort_of_call(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
-        people = ComparedPeople(client, sent, self._resolver, keys, self._able, self._removed, changes)
-        alone = keys - {MANAGED_GROUPS} if people.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
-        response: Json = None
-        failed: WrongAssumption | None = None
+        person = ComparedPerson(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         try:
             response = self._tried_alone(client, sent, alone, send)
-        except WrongAssumption as error:
-            if people.key is None:
-                raise
-            failed = error
+        except WrongAssumption as failed:
+            if person.key is not None:
+                self._compare_along(person, sent, failed)
+            raise
+        along = self._compare_along(person, sent)
+        if person.key is not None:
+            self._note(person.key)
+            self._untried.discard(person.key)
+        if along is not None and sort in self._watched:
+            self._watched.discard(sort)
+            self.side_effects.extend(along)
+            self._note(f"{MANAGED_GROUPS} {sort}")
+        return response
+
+    def _compare_along(
+        self, person: ComparedPerson, sent: IssuedRequest, failed: WrongAssumption | None = None
+    ) -> list[Problem] | None:
+        """Return the warnings of what a call has changed along; None if that cannot be read, and no key needs it.
+
+        Raises WrongAssumption, with that of the call if it failed, too.
+        """
         try:
-            along = [*people.compare()]
+            return [*person.compare()]
         except ApiError as error:
-            if people.key is None:
-                return response
+            if person.key is None:
+                return None
             raise WriteOutcomeUnknown(
                 f"the call was accepted, but people could not be read after it: {error.message}",
                 hint=error.hint,
@@ -207,16 +222,6 @@ class FirstCalls:
             message, values = (f"{failed.message}; ", failed.values) if failed else ("", {})
             values = {**values, **wrong.values}
             raise self._told((), f"{message}{wrong.message}", values, refused=False, is_done=False) from wrong
-        if failed:
-            raise failed
-        if people.key is not None:
-            self._note(people.key)
-            self._untried.discard(people.key)
-        if sort in self._watched:
-            self._watched.discard(sort)
-            self.side_effects.extend(along)
-            self._note(f"{MANAGED_GROUPS} {sort}")
-        return response
 
     def _tried_alone(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys, and compare what it is for."""

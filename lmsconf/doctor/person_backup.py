@@ -188,12 +188,15 @@ class PersonBackup(Struct, frozen=True):
         """Send metadata in place of all that the person has."""
         return client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(metadata)})
 
-    def restore_answers(self, client: TrialClient) -> None:
-        """Restore all answers, trying every form."""
+    def restore_answers(self, client: TrialClient, tries: Iterable[Trying] = ()) -> Trying | None:
+        """Send all answers, in every form until none is missing; return the form that was accepted.
+
+        tries: the forms; default: the likeliest first.
+        """
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        self._until(
+        return self._until(
             client,
-            candidate_combinations(keys, client.likely_value),
+            tries or candidate_combinations(keys, client.likely_value),
             partial(self.send_answers, client),
             lambda now: not now.lacks_answers_of(self),
         )
@@ -204,11 +207,9 @@ class PersonBackup(Struct, frozen=True):
         tries: Iterable[Trying],
         send: Callable[[Trying], WriteResult],
         done: Callable[[PersonBackup], bool],
-    ) -> None:
-        """Try one dialect after the other until the person is read back in the wanted state."""
-        for trying in tries:
-            if send(trying).accepted and done(self.retake(client)):
-                return
+    ) -> Trying | None:
+        """Try one dialect after the other until the person is read back in the wanted state; return it."""
+        return next((trying for trying in tries if send(trying).accepted and done(self.retake(client))), None)
 
     def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
         """Clear the answer to one field, trying up to 300 forms."""

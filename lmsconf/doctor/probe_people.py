@@ -205,11 +205,11 @@ class PersonLessons:
 
     def _repeat_answers(self) -> None:
         """Send the person's existing answers as they are. Raises Undetermined if they are refused in every form."""
-        forms = [VALUES[type] for type in self._person.answered_types]
-        required(
-            not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))),
-            f"the person's answers are refused in every form: {self._client.last}",
-        )
+        if forms := [VALUES[type] for type in self._person.answered_types]:
+            # A body in a wrong form may be taken for one without answers: the right one brings them back.
+            found = self._person.restore_answers(self._client, self._repetitions((WRAPPER, *forms)))
+            reason = f"the person's answers are refused in every form: {self._client.last}"
+            self._client.along = {**required(found, reason)}
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
@@ -225,15 +225,6 @@ class PersonLessons:
         alone = [wrapper for wrapper, why in reasons.items() if [*reasons.values()].count(why) == 1]
         likely = alone[0] if len(alone) == 1 else None
         yield from sorted(tries[len(names) :], key=lambda trying: trying[WRAPPER] != likely)
-
-    def _repeats(self, trying: dict[str, Value]) -> bool:
-        """Whether the existing answers are accepted in these forms, and are still there."""
-        sent = self._person.send_answers(self._client, trying)
-        # A body in a wrong form may be taken for one without answers: the right one brings them back.
-        if not sent.accepted or self._person.retake(self._client).lacks_answers_of(self._person):
-            return False
-        self._client.along = trying
-        return True
 
     def _learn_first(self, field: FieldRow) -> None:
         """Probe where the answers stand in the body, together with how one of that type is written."""
@@ -279,12 +270,10 @@ class PersonLessons:
     def _answers(self, field: FieldRow, trying: Trying | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
-        if not field.choices:
-            text = f"{_NOTE}-{turn}"
-            return self._send(field, text, trying or {}).accepted and self._answer_to(field) == [text]
-        choice = field.choices[turn % 2]
-        sent = self._send(field, [PickedChoice(str(choice.id), choice.name)], trying or {})
-        return sent.accepted and self._answer_to(field) == [choice.id]
+        choice = field.choices[turn % 2] if field.choices else None
+        text = choice.id if choice else f"{_NOTE}-{turn}"
+        answer = [PickedChoice(str(choice.id), choice.name)] if choice else text
+        return self._send(field, answer, trying or {}).accepted and self._answer_to(field) == [text]
 
     def _learn_clearing(self, field: FieldRow) -> None:
         """Probe what clears an existing answer. Raises Undetermined if none can be given."""

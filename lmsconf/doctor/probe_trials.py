@@ -148,8 +148,7 @@ class TrialClient:
 
     def conclude_value(self, key: str, value: Value | None, reason: str = SEEN) -> bool:
         """Record the value that worked, if any did. Returns whether there was one."""
-        self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
-        return value is not None
+        return self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
 
     def failure_reason(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
@@ -157,10 +156,10 @@ class TrialClient:
         last = f"; the last refusal was: {self.last}" if self.last else ""
         return f"none of {name_list(list(tried), 4)} had an effect{last}"
 
-    def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> None:
+    def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> bool:
         """Record the first case that holds: its value, which is used from now on, and the reason.
 
-        Without a value, the key is undetermined.
+        Without a value, the key is undetermined. Returns whether there is one.
         """
         value, reason = next((value, reason) for holds, value, reason in cases if holds)
         if value is None:
@@ -169,6 +168,7 @@ class TrialClient:
             is_known = self.project_spec.behaviour(key) == str(value)
             self.lessons[key] = DialectLesson(key, "confirmed" if is_known else "found", value, reason)
             self.spec = self.spec.with_values({key: value})
+        return value is not None
 
     def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
         """Record why keys were not determined, those that have no result yet."""
