@@ -234,26 +234,20 @@ class ValueSearch:
             self._rewrite, self._tried_before = partial(_without, frozenset(map(spoken, optional - kept))), {}
             self._sends = 0
             now, tried = self._once({}), demanded | kept
-            if now.left < reached.left:
-                return now
-            if step := self._step(tried, reached) or self._joint_step(tried, reached):
+            step = now if now.left < reached.left else self._step(tried, reached) or self._joint_step(tried, reached)
+            if step is not None:
                 return step
         self._rewrite = rewrite
         return None
 
     def _joint_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
-        current = self.client.spec.with_values(reached.values).behaviour
-        for more in joint_values(sorted(keys), current, reached.refusal or ""):
-            if self._is_enough:
-                break
-            # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
-            if reached.refusal is None and load_api_description().names.keys() >= more.keys():
-                continue
-            now = self._once({**reached.values, **more})
-            if now.left < reached.left:
-                return now
-        return None
+        current, names = self.client.spec.with_values(reached.values).behaviour, load_api_description().names.keys()
+        joint = joint_values(sorted(keys), current, reached.refusal or "")
+        # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
+        likely = (more for more in joint if reached.refusal is not None or not names >= more.keys())
+        attempts = (self._once({**reached.values, **more}) for more in likely)
+        return next((now for now in attempts if now.left < reached.left), None)
 
     @property
     def _is_enough(self) -> bool:
@@ -280,19 +274,18 @@ class ValueSearch:
         values: those of what was found that are certain, and of what it has changed along.
         """
         left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
-        if values:
+        if values or self._is_enough:
             return values, left
-        if not self._is_enough:
-            body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
-            names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
-            if keys & {ON_EXISTING, CLEAR_TIME} and not self._creates and not keys & names:
-                # The parts have the right names, and every way to write them was tried. What clears a time is not
-                # needed where an assignment is created again; any other value would be refused again.
-                if CLEAR_TIME in keys or self._refuses_what_is_live():
-                    return {ON_EXISTING: "recreate"}, frozenset()
-            elif keys <= _CLEARING.keys() | {OMITTED}:
-                # The call is right in all else, and every form that may clear an answer was tried.
-                return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
+        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
+        names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
+        if keys & {ON_EXISTING, CLEAR_TIME} and not self._creates and not keys & names:
+            # The parts have the right names, and every way to write them was tried. What clears a time is not
+            # needed where an assignment is created again; any other value would be refused again.
+            if CLEAR_TIME in keys or self._refuses_what_is_live():
+                return {ON_EXISTING: "recreate"}, frozenset()
+        elif keys <= _CLEARING.keys() | {OMITTED}:
+            # The call is right in all else, and every form that may clear an answer was tried.
+            return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
         return {}, left
 
     def delete_created(self) -> None:
