@@ -74,9 +74,9 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
 
 
 class ComparedPerson:
-    """The person whom a call may change along, as before it: of its path, or one of those whom it makes managers.
+    """The person of a call, who may be changed along, as before it: the path names them, or the list of managers.
 
-    Of these, the first who lacks the manager right shows whether it is given along. keys: those of the call.
+    Of managers, the first who lacks the manager right shows whether it is given along. keys: those of the call.
     able: the ids of people who were seen to have the right, added to. removed: the paths of the plan's DELETE
     calls; groups that these take anyway are not compared. changes: of the plan, if all that the person can do and
     belongs to is compared, but for what these give or take; else empty. Raises ApiError if the keys need a person

@@ -256,16 +256,17 @@ class PersonLessons:
         if self._scratch_account:
             return
         known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
-        keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
-        for trying in candidate_combinations((CLEARING[field.type], *keys), self._client.likely_value):
-            if trying[CLEARING[field.type]] != "omit" and self._send(field, None, trying).accepted:
-                self._client.along |= trying
-                self._keep()
-                self._client.along.pop(CLEARING[field.type])
-                return
-        raise Undetermined(
-            f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
+        clearing = CLEARING[field.type]
+        keys = [clearing, *(key for key in (WRAPPER, VALUES[field.type]) if key not in known)]
+        forms = candidate_combinations(keys, self._client.likely_value)
+        clears = (one for one in forms if one[clearing] != "omit" and self._send(field, None, one).accepted)
+        found = required(
+            next(clears, None),
+            f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}",
         )
+        self._client.along |= found
+        self._keep()
+        del self._client.along[clearing]
 
     def _answers(self, field: FieldRow, trying: Trying | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
