@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -95,14 +95,14 @@ class ComparedList:
             return None
         first = frozenset((min(self._added),))
         try:
-            self.sent.send_again(self._client, _with_lists(self.sent.body, lambda named: named & first))
+            self.sent.send_again(self._client, self._naming(first))
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
-        others = _with_lists(self.sent.body, lambda named: named - first)
-        rest = ComparedList(self._client, replace(self.sent, body=others), self._resolver)
+        others = replace(self.sent, body=self._naming(self._added - first))
+        rest = ComparedList(self._client, others, self._resolver)
         return rest if rest.others else None
 
     @property
@@ -122,7 +122,13 @@ class ComparedList:
 
     def with_others(self, body: object) -> object:
         """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
-        return _with_lists(body, lambda named: self._before | named)
+        parts = body if isinstance(body, dict) else {}
+        lists = {key: sorted(self._before.union(map(str, ids))) for key, ids in parts.items() if isinstance(ids, list)}
+        return {**parts, **lists}
+
+    def _naming(self, people: frozenset[str]) -> object:
+        """Return a body of the call that names these people."""
+        return self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(people))
 
     def compare(self) -> bool:
         """Return whether the list shows the call, with everybody who was in it before.
@@ -135,8 +141,7 @@ class ComparedList:
             missing = self._before - after
             if not missing:
                 return self._added <= after
-            body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
-            self.sent.send_again(self._client, body)
+            self.sent.send_again(self._client, self._naming(self.everybody))
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -166,13 +171,6 @@ class ComparedList:
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 
-def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]) -> object:
-    """Return a body with its lists of people changed, whatever their names."""
-    parts = body if isinstance(body, dict) else {}
-    lists = {key: sorted(change(frozenset(map(str, ids)))) for key, ids in parts.items() if isinstance(ids, list)}
-    return {**parts, **lists}
-
-
 def is_archived(client: Client, person: str) -> bool:
     """Whether the person with an id is archived, or cannot be read."""
     with suppress(Rejected):
@@ -191,8 +189,7 @@ def without_second(
     rows = live()
     if len(rows) < 2:
         return second  # The service lists the audience under another id.
-    delete = "content-targets.delete"
-    row = rows[-1]
+    delete, row = "content-targets.delete", rows[-1]
     body = client.spec.body_to_wire(delete, targetId=row.target, targetType=row.type, contentId=row.content)
     resolver.again(sent.call)
     with suppress(Rejected):
@@ -200,13 +197,13 @@ def without_second(
         rows = resolver.poll(live, lambda rows: len(rows) < 2)
     if len(rows) > 1:
         return second
-    if rows:
-        return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
-    resolver.again(sent.call)
-    sent.send_again(client, sent.body)
-    fresh = resolver.shown(sent)
+    fresh = None
+    if not rows:
+        resolver.again(sent.call)
+        sent.send_again(client, sent.body)
+        fresh = resolver.shown(sent)
     return WrongAssumption(
-        "the service made a second assignment, and deleted both when one was to be deleted",
+        "the service made a second assignment; one of the two is left",
         values=second.values,
         is_done=fresh is not None and not is_left(fresh, sent),
     )

@@ -196,19 +196,19 @@ class ComparedPerson:
         is_named = key in load_api_description().names
         names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
         forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
-        for people in (listed.everybody, frozenset({self._id})):
-            for form in forms:
-                with self._client.speaking(form), suppress(ApiError):
-                    body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
-                    self._client.send("POST", path, body=body, operation=operation)
-                    if group in _managed(self._read_now()):
-                        try:
-                            listed.compare()
-                        except WrongAssumption as wrong:
-                            return {**form, **wrong.values}
-                        return form
-            if listed.has_archived:
+        alone = frozenset({self._id})
+        for people, form in product((listed.everybody, alone), forms):
+            if people == alone and not form and listed.has_archived:
                 break  # Where the service replaces the list, these could not be put back.
+            with self._client.speaking(form), suppress(ApiError):
+                body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
+                self._client.send("POST", path, body=body, operation=operation)
+                if group in _managed(self._read_now()):
+                    try:
+                        listed.compare()
+                    except WrongAssumption as wrong:
+                        return {**form, **wrong.values}
+                    return form
         return {}
 
     def _endings(self, group: str) -> Iterable[str]:

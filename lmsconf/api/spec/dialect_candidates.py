@@ -173,6 +173,7 @@ _MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
 
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""
+_BATCHES: Final = (50, 25, 10, 5, 2, 1)
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "manual-groups.rename.name": (
@@ -234,14 +235,6 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def other_values(key: str) -> Sequence[Value]:
-    """Every value that may be tried for a key: its candidates, or those that the description lists."""
-    if key == BATCH:
-        return (50, 25, 10, 5, 2, 1)
-    listed = load_api_description().behaviours.get(key, {}).get("values")
-    return alternative_values(key) or cast("Sequence[str]", listed or ())
-
-
 def alternative_values(key: str) -> tuple[str, ...]:
     """The candidate values of a key besides the project's and the default; empty if it has no lesson."""
     return _NAMES.get(key, ())
@@ -264,8 +257,10 @@ def candidate_combinations(keys: Sequence[str], current: Callable[[str], str]) -
 
 
 def likeliest(key: str, current: str, refusal: str) -> list[Value]:
-    """Return the other values of a key, first those that the text of a refusal mentions."""
-    others = (value for value in other_values(key) if str(value) != current)
+    """Return the other values of a key: its candidates, or those of the description; first what a refusal mentions."""
+    listed = load_api_description().behaviours.get(key, {}).get("values")
+    values = _BATCHES if key == BATCH else alternative_values(key) or cast("Sequence[str]", listed or ())
+    others = (value for value in values if str(value) != current)
     return sorted(others, key=lambda value: not mentions(refusal, str(value)))
 
 
