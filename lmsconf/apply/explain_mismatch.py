@@ -120,14 +120,18 @@ def _explained(
     applied, for this resource. zone: the name of the project's time zone.
     """
     path, sent = field.path, {call.operation for call in calls}
-    top, _, _ = path.partition(".")
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
         return _of_list(field, change, [call for call in calls if call.operation == operation], spec)
     if "content-targets.create" in sent and path in TARGET_KEYS:
         return _of_target(field, change, planned, zone, spec)
-    if ANSWERS in sent and top == "answers":
+    if ANSWERS in sent and path.startswith("answers"):
         return _of_answer(field, planned)
-    if "users.update-metadata" in sent and top == "metadata" and field.before is not None and field.after is None:
+    if (
+        "users.update-metadata" in sent
+        and path.startswith("metadata")
+        and field.before is not None
+        and field.after is None
+    ):
         return _Explanation({METADATA_MODE: "merge"}, why="the service keeps what a call omits")
     if "custom-fields.replace" in sent and path == "description" and not field.after:
         return _Explanation({CLEAR_DESCRIPTION: "null" if spec.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})

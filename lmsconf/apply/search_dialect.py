@@ -301,11 +301,10 @@ class ValueSearch:
             return True
         live = next((one.before for one in self._changes({})), None)
         body = body_of_live(self.client.spec, self._sent.body, live)
-        try:
+        with suppress(Rejected):
             self._sent.send_again(self.client, body)
-        except Rejected:
-            return True
-        return False
+            return False
+        return True
 
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""

@@ -291,13 +291,13 @@ class FirstCalls:
 
     def _answers_changed(self, address: Address) -> set[str]:
         """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
-        fields = [(one.address, field) for one in self._plan.changes for field in one.fields]
-        paths = [field.path.partition(".") for of, field in fields if of == address]
-        changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
-        renamed = [field for of, field in fields if of.kind == CUSTOM_FIELD and field.path == "name"]
-        return changed | {
-            normalize_name(str(one.before)) for one in renamed if normalize_name(str(one.after)) in changed
+        own = [field.path for one in self._plan.changes if one.address == address for field in one.fields]
+        changed = {normalize_name(path.removeprefix("answers.")) for path in own if path.startswith("answers.")}
+        fields = [field for one in self._plan.changes if one.address.kind == CUSTOM_FIELD for field in one.fields]
+        names = {
+            normalize_name(str(one.before)): normalize_name(str(one.after)) for one in fields if one.path == "name"
         }
+        return changed | {old for old, new in names.items() if new in changed}
 
     def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""

@@ -7,12 +7,10 @@ renaming and of adding people, and how many ids a call may carry.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Final, cast
-
-from msgspec import Struct
+from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
@@ -23,7 +21,7 @@ from lmsconf.api.spec.dialect_candidates import (
     Value,
 )
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
+from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, WriteResult, required
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
@@ -45,7 +43,6 @@ def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
         )
     client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
     required(put({}).accepted, "replacing the scratch field is refused although no smart group names it")
-    required(SMART_GROUPS not in scratch.left, reason_of_leftover(SMART_GROUPS))
     required(len(field.choices) == 2, "the scratch field did not get its two choices")
     _learn_in_use(client, scratch, field)
 
@@ -117,16 +114,8 @@ def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -
     client.try_candidates(RENAME, works)
 
 
-class ManagerCandidate(Struct, frozen=True):
-    """A person who can be made manager for a try.
-
-    is_able: whether they have a right that some services require of managers; None if it is not known. is_scratch:
-    whether it is an account of the probe, which may be given the manager right.
-    """
-
-    id: str
-    is_able: bool | None
-    is_scratch: bool = False
+Managers: TypeAlias = "Mapping[str, bool | None]"
+"""The ids of people to make manager → whether they have a right that some services require; None: it is not known."""
 
 
 def probe_member_keys(
@@ -134,18 +123,20 @@ def probe_member_keys(
     scratch: ScratchObjects,
     group: str,
     people: Sequence[str],
-    managers: Sequence[ManagerCandidate],
+    managers: Managers,
+    accounts: Collection[str],
 ) -> None:
     """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
     people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
-    managers: people to make manager; one without and one with the right show whether it is required.
+    managers: one without and one with the right show whether it is required. accounts: the ids of those of the probe,
+    which may be given the manager right.
     """
     client.conclude_value(MEMBERS, _working_name(client, scratch, MEMBERS, group, people[0]))
-    _learn_managers(client, scratch, group, managers)
-    client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
+    _learn_managers(client, scratch, group, managers, accounts)
+    client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers, accounts))
     client.learn((BATCH,), partial(_learn_batch, client, group, people))
-    client.learn((ADD_MODE,), partial(_learn_mode, client, scratch, group, people, managers))
+    client.learn((ADD_MODE,), partial(_learn_mode, client, scratch, group, people, managers, accounts))
 
 
 def _learn_mode(
@@ -153,7 +144,8 @@ def _learn_mode(
     scratch: ScratchObjects,
     group: str,
     people: Sequence[str],
-    candidates: Sequence[ManagerCandidate],
+    candidates: Managers,
+    accounts: Collection[str],
 ) -> None:
     """Probe whether adding a second person to a list keeps the first one in it: of members, then of managers.
 
@@ -162,11 +154,10 @@ def _learn_mode(
     required(len(people) > 1, "it needs a second person; pass --user EMAIL twice")
     required(client.is_determined(MEMBERS), "nobody can be added")
     kept = [_keeps(client, MEMBERS, group, people[:2])]
-    managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if kept[0] else []
-    for one in managers:
-        if one.is_scratch:
-            _endow(client, one.id, "true")
-    able = [one.id for one in managers]
+    able = sorted(candidates, key=lambda id: candidates[id] is not True)[:2] if kept[0] else []
+    for id in able:
+        if id in accounts:
+            _endow(client, id, "true")
     kept.append(_keeps(client, MANAGERS, group, able))
     if all(kept):
         scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
@@ -196,18 +187,18 @@ def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> 
 
 
 def _learn_managers(
-    client: TrialClient, scratch: ScratchObjects, group: str, candidates: Sequence[ManagerCandidate]
+    client: TrialClient, scratch: ScratchObjects, group: str, candidates: Managers, accounts: Collection[str]
 ) -> None:
     """Probe the managers field, if possible first with a person without the right that some services require."""
-    lacking = next((one for one in candidates if one.is_able is False), None)
-    able = next((one for one in candidates if one.is_able is not False), None)
-    value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking.id)
+    lacking = next((id for id, is_able in candidates.items() if is_able is False), None)
+    able = next((id for id, is_able in candidates.items() if is_able is not False), None)
+    value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking)
     is_refused = lacking is not None and value is None
-    if value is None and able is None and lacking is not None and lacking.is_scratch:
-        _endow(client, lacking.id, "true")
+    if value is None and able is None and lacking is not None and lacking in accounts:
+        _endow(client, lacking, "true")
         able = lacking
     if value is None and able is not None:
-        value = _working_name(client, scratch, MANAGERS, group, able.id)
+        value = _working_name(client, scratch, MANAGERS, group, able)
     why = client.failure_reason(MANAGERS)
     client.conclude(
         MANAGERS,
@@ -219,7 +210,7 @@ def _learn_managers(
         ),
         (True, None, why),
     )
-    is_given = value is not None and lacking and not is_refused and client.read_person(lacking.id).get("manager")
+    is_given = value is not None and lacking and not is_refused and client.read_person(lacking).get("manager")
     client.conclude(
         WHO_CAN_MANAGE,
         (value is None, None, "nobody could be made manager"),
@@ -230,7 +221,7 @@ def _learn_managers(
     )
 
 
-def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+def _learn_managed_groups(client: TrialClient, group: str, candidates: Managers, accounts: Collection[str]) -> None:
     """Probe whether somebody who loses the manager right keeps managing the scratch group.
 
     Only with an account of the probe, or a person who has nothing to lose with the right: no other group, no other
@@ -238,7 +229,7 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     """
     required(client.is_determined(MANAGERS), "nobody could be made manager")
     person = required(
-        next((one.id for one in candidates if one.is_scratch or _is_free(client, one)), None),
+        next((id for id in candidates if id in accounts or (candidates[id] is False and _is_free(client, id))), None),
         "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
     )
     _endow(client, person, "true")
@@ -260,11 +251,9 @@ def _endow(client: TrialClient, person: str, endow: str) -> None:
     client.send("user-access.make-manager", path={"userId": person, "endow": endow})
 
 
-def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
-    """Whether somebody has no rights, manages no group and has no archive date."""
-    return candidate.is_able is False and not any(
-        map(client.read_person(candidate.id).get, ("managerOfGroups", "customArchiveDate", "archivedAt"))
-    )
+def _is_free(client: TrialClient, person: str) -> bool:
+    """Whether somebody manages no group and has no archive date."""
+    return not any(map(client.read_person(person).get, ("managerOfGroups", "customArchiveDate", "archivedAt")))
 
 
 def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:

@@ -319,8 +319,7 @@ class PersonLessons:
 
     def _send(self, field: FieldRow, answer: str | list[PickedChoice] | None, trying: Trying) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
-        words = {key: value for key, value in self._client.along.items() if not self._client.is_determined(key)}
-        return self._person.send_answers(self._client, {**words, **trying}, [(field, answer)])
+        return self._person.send_answers(self._client, {**self._client.along, **trying}, [(field, answer)])
 
     def _answer_to(self, field: FieldRow) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""

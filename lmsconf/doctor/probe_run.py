@@ -23,7 +23,7 @@ from lmsconf.doctor.probe_fields_and_groups import (
     FIELD_KEYS,
     LIST_KEYS,
     RENAME,
-    ManagerCandidate,
+    Managers,
     probe_field_keys,
     probe_member_keys,
     probe_rename_key,
@@ -144,7 +144,8 @@ class ProbeRun:
         elif group is not None:
             self._tell("Learning how people are added to a group.")
             self._client.learn(
-                LIST_KEYS, lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers())
+                LIST_KEYS,
+                lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers(), self._created),
             )
 
     def _learn_people(self) -> None:
@@ -180,13 +181,11 @@ class ProbeRun:
         self._tell("Learning how people are created.")
         AccountLessons(self._client, self._scratch, self._created).probe_keys()
 
-    def _managers(self) -> list[ManagerCandidate]:
+    def _managers(self) -> Managers:
         """Who is tried as manager of the scratch group: scratch accounts, which may get the right, or the people."""
         accounts = filter(None, map(self._remember, reversed(self._created[-2:])))
         able = {person.id: any(person.rights.values()) for person in self._people}
-        return [ManagerCandidate(one.id, any(one.rights.values()), is_scratch=True) for one in accounts] or [
-            ManagerCandidate(id, able.get(id)) for id in self._named
-        ]
+        return {one.id: any(one.rights.values()) for one in accounts} or {id: able.get(id) for id in self._named}
 
     def _remember(self, person: str) -> PersonBackup | None:
         """Back up a person; None if the service does not show single people."""
@@ -196,7 +195,6 @@ class ProbeRun:
 
     def _create_group(self) -> None:
         """Create the scratch group, which most lessons need. Raises Undetermined, also if an earlier one stays."""
-        required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
         self._group = str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
 
     def _keep(self) -> None:
@@ -266,8 +264,8 @@ def _id_of_one(
     if len(ids) != 1:
         option = "--user" if listing is USERS else "--content"
         there = f"several match: {', '.join(sorted(ids))}" if ids else f"there is no such {noun}"
-        near = None if ids else did_you_mean(asked, names.values())
-        hint = near or f"Name another {noun}{'' if listing is USERS else ', or its id'}."
+        another = f"Name another {noun}{'' if listing is USERS else ', or its id'}."
+        hint = another if ids else did_you_mean(asked, names.values()) or another
         raise LmsconfError(f"{option} {asked}: {there}", hint=hint, code="probe/no-subject")
     return ids[0]
 

@@ -82,8 +82,7 @@ class TrialClient:
 
     def likely_value(self, key: str) -> str:
         """The value of a key as far as it is known."""
-        known = self.spec.behaviour(key)
-        return known if self.is_determined(key) else str(self.along.get(key, known))
+        return str(self.along.get(key, self.spec.behaviour(key)))
 
     @property
     def reader(self) -> ConcurrentReader:
@@ -168,6 +167,7 @@ class TrialClient:
             is_known = self.project_spec.behaviour(key) == str(value)
             self.lessons[key] = DialectLesson(key, "confirmed" if is_known else "found", value, reason)
             self.spec = self.spec.with_values({key: value})
+            self.along.pop(key, None)
         return value is not None
 
     def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
@@ -220,6 +220,7 @@ class ScratchObjects:
 
     def create(self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None) -> Row:
         """Create an object; return its row in the listing. Raises Undetermined. suffix: part of its name."""
+        required(listing not in self.left, reason_of_leftover(listing))
         name = self.unique_name(suffix or _KINDS[listing].replace("_", "-"))
         sent = self._client.send(listing.name.replace(".list", ".create"), fields={"name": name, **fields})
         rows = self.wait_for(lambda: [row for row in self.list_rows(listing) if row.get("name") == name], sent)
