@@ -85,7 +85,7 @@ class Attempt(Struct, frozen=True):
 
 
 class ValueSearch:
-    """The search for one call. rewrite: changes a body before it is sent. as_assumed: it is tried as it is first."""
+    """The search for one call. rewrite: changes a body before it is sent."""
 
     def __init__(
         self,
@@ -96,10 +96,8 @@ class ValueSearch:
         client: Client,
         sent: IssuedRequest,
         rewrite: Callable[[object], object] | None = None,
-        *,
-        as_assumed: bool = False,
     ) -> None:
-        self._now, self._fields, self._as_assumed = workspace.now, fields, as_assumed
+        self._now, self._fields = workspace.now, fields
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
         self.client, self._sent, self.call = client, sent, sent.call
@@ -143,11 +141,6 @@ class ValueSearch:
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
         self._is_refused = refusal is not None
-        if self._as_assumed:
-            now = self._tried({})
-            if now.is_done:
-                return now
-            refusal = now.refusal
         reached = Attempt({}, refusal, self._left({}))
         while reached.left < inf:
             tried = keys - _NOT_TRIED

@@ -214,8 +214,8 @@ class ComparedPerson:
     def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
         ids = {"groupId": group, "smartGroupId": group, "userId": self._id}
-        kinds, operations = ("manual-groups", "smart-groups"), ("remove-manager", "delete")
-        return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of in kinds for do in operations)
+        ending = product(("manual-groups", "smart-groups"), ("remove-manager", "delete"))
+        return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of, do in ending)
 
 
 def _planned(change: Change, email: str) -> Iterator[str]:
@@ -227,8 +227,8 @@ def _planned(change: Change, email: str) -> Iterator[str]:
         return
     sides = [members(side) for side in (change.before, change.after)]
     names = {change.address.name, *(normalize_name(str(side["name"])) for side in sides if side.get("name"))}
-    lists = {*LISTS} & {*(paths or chain.from_iterable(sides))}
-    lists |= {"members"} if change.address.kind == SMART_GROUP else set()
+    also = ["members"] if change.address.kind == SMART_GROUP else []
+    lists = {*also, *({*LISTS} & {*(paths or chain.from_iterable(sides))})}
     yield from (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 

@@ -252,33 +252,29 @@ class FirstCalls:
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
-        rewrite = compared.with_others if is_whole else None
-        added = replace(compared.sent, body=compared.with_others(compared.sent.body)) if is_whole else compared.sent
-        response: Json = None
-        try:
-            response = send(added)
-            # A list that was begun shows first whether who was in it stays.
-            shows = begun is not None and compared.compare()
-            if not shows:
-                self._refuse_unshown(client, sent)
-                shows = compared.compare()
-        except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, rewrite)
-            error = self._explained(keys, failed, search, compared.compare) or failed
-            if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
-                raise error from failed
-            # A service may refuse people who are in the list already.
-            self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
-            self._untried |= keys
-            search = self._search(client, sent, as_assumed=True)
-            if again := self._explained(keys, failed, search, compared.compare):
-                raise again from failed
-            shows, is_whole = True, False
-        else:
-            self._note_added(client, added)
+        for whole in (True, False) if is_whole else (False,):
+            added = replace(sent, body=compared.with_others(sent.body)) if whole else compared.sent
+            try:
+                response = send(added)
+                # A list that was begun shows first whether who was in it stays.
+                shows = begun is not None and compared.compare()
+                if not shows:
+                    self._refuse_unshown(client, sent)
+                    shows = compared.compare()
+                break
+            except (Rejected, WrongAssumption) as failed:
+                search = self._search(client, sent, compared.with_others if whole else None)
+                error = self._explained(keys, failed, search, compared.compare) or failed
+                if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
+                    raise error from failed
+                # A service may refuse people who are in the list already: the new ones are named alone.
+                self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
+                self._untried |= keys
+                self._resolver.again(sent.call)
+        self._note_added(client, added)
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys - {ADD_MODE}, sent.call)
-        if shows and compared.others and not is_whole:
+        if shows and compared.others and not whole:
             self._note_mode(sent.call.operation)
         return response
 

@@ -76,8 +76,7 @@ class PersonBackup(Struct, frozen=True):
     @property
     def answered_types(self) -> list[str]:
         """The types of the fields that the person has answered."""
-        types = {normalize_name(field.name): field.type for field in self.fields}
-        return sorted({types[answer.field] for answer in self.answers or () if answer.field in types})
+        return sorted({field.type for field in self.fields if normalize_name(field.name) in _answered(self)})
 
     def retake(self, client: TrialClient) -> PersonBackup:
         """Read the same person again."""
