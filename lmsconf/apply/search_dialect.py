@@ -125,8 +125,7 @@ class ValueSearch:
         left = {clear_answer_key(one.type) for one in self._fields.values() if normalize_name(one.name) in names}
         self._answered = keys & left
         # An object that clears an answer has the form of one that gives it.
-        forms = {_CLEARING[key] for key in self._answered}
-        unknown = frozenset(form for form in forms if not self.client.spec.is_known(form))
+        unknown = frozenset(_CLEARING[key] for key in self._answered if not self.client.spec.is_known(_CLEARING[key]))
         if not unknown or self._is_enough:
             return found
         again = self._find(self._answered | unknown, refusal)

@@ -119,7 +119,7 @@ class FirstCalls:
         if self._journal is not None:
             self._journal.record_seen(name, self._spec.behaviour(name.split()[0]))
 
-    def weight(self, call: Call) -> int:
+    def priority(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each.
 
         Of calls with as many, those come first whose values show whether the names are right.
@@ -134,26 +134,22 @@ class FirstCalls:
         )
         return 2 * len(self._keys[call.id]) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
-    def is_serial(self, call: Call, keys: frozenset[str] | None = None) -> bool:
-        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time.
-
-        keys: those that it rests on; default: as far as it can be known before it is sent.
-        """
-        keys = self._resting(call, call.body) if keys is None else keys
+    def is_serial(self, call: Call) -> bool:
+        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
         followed = self._followed.get(call.id, "")
         return any(
             some & self._wrong.keys() or some & self._untried - (self._shown_empty & self._empty.get(id, frozenset()))
-            for id, some in ((call.id, keys), (followed, self._keys.get(followed, frozenset())))
+            for id, some in ((call.id, self._resting(call)), (followed, self._keys.get(followed, frozenset())))
         )
 
-    def _resting(self, call: Call, body: object) -> frozenset[str]:
-        """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
+    def _resting(self, call: Call) -> frozenset[str]:
+        """Return the keys that a call rests on, as far as it can be known before it is sent."""
         keys = self._keys[call.id]
         if call.operation in LISTS:
             # An empty list can show it, too.
             is_open = call.operation in self._lists or not self._lists
             keys = keys | ({ADD_MODE} & self._untried) if is_open else keys - {ADD_MODE}
-            if named_people(body) <= self._most_added:
+            if named_people(call.body) <= self._most_added:
                 keys -= {BATCH}
         return keys
 
@@ -163,7 +159,7 @@ class FirstCalls:
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
-        keys = self._resting(sent.call, sent.body)
+        keys = self._resting(sent.call)
         followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
         if wrong := sorted((keys | followed) & self._wrong.keys()):
             if sent.call.id not in self.replacing:
@@ -172,7 +168,7 @@ class FirstCalls:
             as_found = self._search(client, sent).as_spoken(self._found)
             with client.speaking(self._found):
                 return send(as_found or sent)
-        keys = keys & self._untried if self.is_serial(sent.call, keys) else frozenset()
+        keys = keys & self._untried if self.is_serial(sent.call) else frozenset()
         if keys and sent.call.operation == ANSWERS:
             # A body does not show the types of the fields.
             keys = answer_keys(client, sent, self._fields) & self._untried

@@ -181,8 +181,7 @@ def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> 
     for one in people:
         client.send(_LISTS[key][1], path=_path(key, group), fields={"userIds": [one]})
     listed = _people(client, key, group)
-    for one in people:
-        _take_out(client, key, group, one)
+    _take_out(client, key, group, *people)
     return people[0] in listed if len(people) > 1 and people[1] in listed else None
 
 
@@ -307,8 +306,7 @@ def _takes(client: TrialClient, group: str, ids: Sequence[str]) -> bool:
     """Whether a call may name these people."""
     sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
     # Some services reject existing members, which would look like a batch that is too large.
-    for one in dict.fromkeys(ids):
-        _take_out(client, MEMBERS, group, one)
+    _take_out(client, MEMBERS, group, *ids)
     return sent.accepted
 
 
@@ -327,9 +325,10 @@ def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) 
     return person in _people(client, key, group)
 
 
-def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
-    if person in _people(client, key, group):
-        client.send(_LISTS[key][2], path={**_path(key, group), "userId": person})
+def _take_out(client: TrialClient, key: str, group: str, *people: str) -> None:
+    """Take people out of the list, those who are in it."""
+    for one in sorted({*people}.intersection(_people(client, key, group))):
+        client.send(_LISTS[key][2], path={**_path(key, group), "userId": one})
 
 
 def _path(key: str, group: str) -> dict[str, str]:
