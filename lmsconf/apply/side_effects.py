@@ -133,7 +133,7 @@ class ComparedPerson:
             )
         lost = {id: name for id, name in self._groups.items() if id not in _managed(after)}
         if lost:
-            raise self._told_given_back(lost)
+            raise self._give_back(lost)
         if self._changes:
             yield from self._changed_along(_held(after), before)
 
@@ -155,34 +155,26 @@ class ComparedPerson:
                 address=str(self._sent.call.address),
             )
 
-    def _told_given_back(self, lost: Mapping[str, str]) -> WrongAssumption:
-        """Give groups back, and return the error that says so."""
-        values = self._give_back(lost)
-        now = _managed(self._read_now())
-        left = [name for id, name in lost.items() if id not in now]
-        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
-        return WrongAssumption(
-            f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
-            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
-            values={MANAGED_GROUPS: "lose", **values},
-        )
-
     def _read_now(self) -> Mapping[str, Json]:
         return read_person(self._client, self._id)
 
-    def _give_back(self, lost: Iterable[str]) -> Mapping[str, Value]:
-        """Grant the right again, which managing may need, and each group, by its id.
-
-        Returns the values of the dialect keys under which that worked.
-        """
-        values: dict[str, Value] = {}
+    def _give_back(self, lost: Mapping[str, str]) -> WrongAssumption:
+        """Grant the right again, which managing may need, and each group, by its id; return the error that says so."""
+        values: dict[str, Value] = {MANAGED_GROUPS: "lose"}
         with suppress(ApiError):
             self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
         # The type of a group of a person may have any name.
         for group, kind in product(lost, ("manual-groups", "smart-groups")):
             with suppress(ApiError):
                 values |= self._add(f"{kind}.add-managers", group)
-        return values
+        now = _managed(self._read_now())
+        left = [name for id, name in lost.items() if id not in now]
+        back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
+        return WrongAssumption(
+            f"with the manager right, {self._email} lost {count_noun(len(lost), 'group')} "
+            f"({few(lost.values(), most=_SHOWN)}) that the plan does not take; {back}",
+            values=values,
+        )
 
     def _add(self, operation: str, group: str) -> Mapping[str, Value]:
         """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.

@@ -297,10 +297,10 @@ class FirstCalls:
             fresh = self._resolver.shown(sent)
         except WrongAssumption as second:
             raise without_second(client, sent, self._resolver, second) from second
-        if fresh is None:
-            return
         is_new = sent.call.id in self.replacing or creates(self._plan, sent.call)
-        if differences_left(self._plan, sent.call, fresh, is_gone=not is_left(fresh, sent), is_new=is_new):
+        if fresh is not None and differences_left(
+            self._plan, sent.call, fresh, is_gone=not is_left(fresh, sent), is_new=is_new
+        ):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(

@@ -67,7 +67,7 @@ class ProbeRun:
         kept: KeptPeople,
         tell: Callable[[str], None],
     ) -> None:
-        self._client, self._users, self._content_name = client, users, content
+        self._client, self._users, self._content = client, users, content
         self._accounts, self._now, self._zone, self._kept, self._tell = accounts, now, zone, kept, tell
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._created: list[str] = []
@@ -80,12 +80,9 @@ class ProbeRun:
         """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
         people = self._learn_pages()
         self._named = [_id_of_one("person", user, USERS, people, "email", normalize_email) for user in self._users]
-        content, reader = self._content_name, self._client.reader
-        self._content = (
-            None
-            if content is None
-            else _id_of_one("content", content, CATALOG, reader.rows(CATALOG).rows, "name", normalize_name)
-        )
+        if self._content is not None:
+            contents = self._client.reader.rows(CATALOG).rows
+            self._content = _id_of_one("content", self._content, CATALOG, contents, "name", normalize_name)
         try:
             self._clean_up_after_killed_probe()
             self._lessons()
