@@ -302,10 +302,9 @@ class ValueSearch:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
         plan = self._replan(values)
+        alike = [call for call in plan.calls if call.operation == self.call.operation] if plan else []
         with suppress(KeyError):
-            for call in plan.calls if plan else ():
-                if call.operation == self.call.operation:
-                    return replace(issued(call, self._sent.ids), call=self.call)
+            return replace(issued(alike[0], self._sent.ids), call=self.call) if alike else None
         return None
 
     def _tried(self, values: Mapping[str, Value]) -> Attempt:

@@ -280,13 +280,16 @@ class PersonLessons:
         """Probe what clears an existing answer. Raises Undetermined if none can be given."""
         key = CLEARING[field.type]
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
-
-        def works(form: Value) -> bool:
-            is_vain = keeps and form == "omit"
-            return not is_vain and self._send(field, None, {key: form}).accepted and not self._answer_to(field)
-
         required(self._answers(field), "the scratch field did not take another answer")
-        if not self._client.try_candidates(key, works) and self._answer_to(field):
+        clears = self._client.try_candidates(
+            key,
+            lambda form: (
+                not (keeps and form == "omit")
+                and self._send(field, None, {key: form}).accepted
+                and not self._answer_to(field)
+            ),
+        )
+        if not clears and self._answer_to(field):
             self._client.conclude(key, (True, NEVER_CLEARED, self._client.failure_reason(key)))
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
