@@ -87,7 +87,7 @@ class ComparedList:
         self._added = SentCall({}, sent.body).listed_ids()
 
     def begun(self) -> ComparedList | None:
-        """Add one person to a new list, and return the list for the call with the others; None if nobody was added.
+        """Add one person to a new list, and return it for the call with the others; None if nobody was added.
 
         Two calls then show what adding does to those who are in a list, and nobody is in it but by this run.
         """
@@ -123,8 +123,8 @@ class ComparedList:
     def with_others(self, body: object) -> object:
         """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
         parts = body if isinstance(body, dict) else {}
-        lists = {key: sorted(self._before.union(map(str, ids))) for key, ids in parts.items() if isinstance(ids, list)}
-        return {**parts, **lists}
+        lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
+        return {**parts, **{key: sorted(self._before.union(map(str, ids))) for key, ids in lists}}
 
     def _naming(self, people: frozenset[str]) -> object:
         """Return a body of the call that names these people."""

@@ -85,7 +85,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
         if change.action is Action.DELETE:
             message, explained = f"{message}: it is still there", []
         elif planned is not None and change.action is not Action.CREATE:
-            explained = [_explained(field, change, planned, calls, plan.timezone, spec) for field in change.fields]
+            explained = [_explained(one, change, planned, calls, plan.timezone, spec) for one in change.fields]
             message = f"{message}: {few(map(_seen, change.fields, explained), '; ')}"
     values = {key: value for one in explained for key, value in one.values.items()}
     keys = dict.fromkeys(key for one in explained for key in one.keys if key not in values)
@@ -116,8 +116,8 @@ def _explained(
 ) -> _Explanation:
     """Return what would explain that one key is not as planned, by the operations that should have changed it.
 
-    field, change: of a fresh plan, which still has them: `before` is live. planned, calls: of the plan that was
-    applied, for this resource. zone: the name of the project's time zone.
+    field, change: of a fresh plan, which still has them: `before` is live. planned, calls: of the plan that
+    was applied, for this resource. zone: the name of the project's time zone.
     """
     path, sent = field.path, {call.operation for call in calls}
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:

@@ -234,8 +234,8 @@ class ValueSearch:
 
     def _joint_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
-        current, names = self.client.spec.with_values(reached.values).behaviour, load_api_description().names.keys()
-        joint = joint_values(sorted(keys), current, reached.refusal or "")
+        names, spec = load_api_description().names.keys(), self.client.spec.with_values(reached.values)
+        joint = joint_values(sorted(keys), spec.behaviour, reached.refusal or "")
         # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
         likely = (more for more in joint if reached.refusal is not None or not names >= more.keys())
         attempts = (self._once({**reached.values, **more}) for more in likely)
@@ -393,8 +393,9 @@ def creates(plan: Plan, call: Call) -> bool:
 def differences_left(plan: Plan, call: Call, fresh: Plan, *, is_gone: bool = False, is_new: bool = False) -> float:
     """Return how many differences of a plan a fresh plan still has, for the resource of a call.
 
-    is_gone: the call itself is not left: of several calls of its operation, the others do the rest. is_new: it creates
-    the resource, of which a service may set parts by itself. No value explains those, or a time that is kept otherwise.
+    is_gone: the call itself is not left: of several calls of its operation, the others do the rest. is_new: it
+    creates the resource, of which a service may set parts by itself. No value explains those, or a time that is
+    kept otherwise.
     """
     planned = [one.operation for one in plan.calls if one.address == call.address]
     own = [one.operation for one in fresh.calls if one.address == call.address]

@@ -74,13 +74,13 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
 
 
 class ComparedPerson:
-    """The person of a call, who may be changed along, as before it: the path names them, or the list of managers.
+    """The person of a call, who may be changed along, as before it: named by the path, or by the managers.
 
-    Of managers, the first who lacks the manager right shows whether it is given along. keys: those of the call.
-    able: the ids of people who were seen to have the right, added to. removed: the paths of the plan's DELETE
-    calls; groups that these take anyway are not compared. changes: of the plan, if all that the person can do and
-    belongs to is compared, but for what these give or take; else empty. Raises ApiError if the keys need a person
-    who cannot be read.
+    Of managers, the first who lacks the manager right shows whether it is given along. keys: of the call. able:
+    the ids of people who were seen to have the right, added to. removed: the paths of the plan's DELETE calls;
+    groups that these take anyway are not compared. changes: of the plan, if all that the person can do and
+    belongs to is compared, but for what these give or take; else empty. Raises ApiError if the keys need a
+    person who cannot be read.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class ComparedPerson:
     def compare(self) -> Iterator[Problem]:
         """Yield the warning where the call has changed more of the person than the plan says, once it shows.
 
-        Raises WrongAssumption if the person was given the manager right, which stays, because removing it might
-        end managing, or if groups were lost that the plan does not take, after giving them back.
+        Raises WrongAssumption if the person was given the manager right, which stays, because removing it
+        might end managing, or if groups were lost that the plan does not take, after giving them back.
         """
         if not (self._changes or self.key) or not self._before:
             return
@@ -128,7 +128,8 @@ class ComparedPerson:
         self._email = str(after.get("email") or self._id)
         if self._is_lacking and _may_manage(after):
             raise WrongAssumption(
-                f"the service gave the manager right to {self._email} along, because managers have it; it is left",
+                f"the service gave the manager right to {self._email} along, because managers have it; "
+                "it is left to them",
                 values={WHO_CAN_MANAGE: "given"},
             )
         lost = {id: name for id, name in self._groups.items() if id not in _managed(after)}
@@ -159,7 +160,7 @@ class ComparedPerson:
         return read_person(self._client, self._id)
 
     def _give_back(self, lost: Mapping[str, str]) -> WrongAssumption:
-        """Grant the right again, which managing may need, and each group, by its id; return the error that says so."""
+        """Grant the right again, which managing may need, and each group, by its id; return what tells it."""
         values: dict[str, Value] = {MANAGED_GROUPS: "lose"}
         with suppress(ApiError):
             self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})

@@ -154,7 +154,7 @@ class FirstCalls:
         return keys
 
     def send(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
-        """Send a call, with what it changes compared if it is the first to rest on an assumption or of its sort.
+        """Send a call; compare what it changes if it is the first to rest on an assumption, or of its sort.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
@@ -175,7 +175,7 @@ class FirstCalls:
         return self._tried_along(client, sent, keys, send)
 
     def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
-        """Send a call that rests on these keys; compare what the service may change of a person along with it."""
+        """Send a call that rests on these keys; compare what the service may change of a person along."""
         sort = sort_of_call(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
         person = ComparedPerson(client, sent, self._resolver, keys, self._able, self._removed, changes)
@@ -199,7 +199,7 @@ class FirstCalls:
     def _compare_along(
         self, person: ComparedPerson, sent: IssuedRequest, failed: WrongAssumption | None = None
     ) -> list[Problem] | None:
-        """Return the warnings of what a call has changed along; None if that cannot be read, and no key needs it.
+        """Return the warnings of what a call has changed along; None if that cannot be read, and need not be.
 
         Raises WrongAssumption, with that of the call if it failed, too.
         """
@@ -285,11 +285,9 @@ class FirstCalls:
         """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
         own = [field.path for one in self._plan.changes if one.address == address for field in one.fields]
         changed = {normalize_name(path.removeprefix("answers.")) for path in own if path.startswith("answers.")}
-        fields = [field for one in self._plan.changes if one.address.kind == CUSTOM_FIELD for field in one.fields]
-        names = {
-            normalize_name(str(one.before)): normalize_name(str(one.after)) for one in fields if one.path == "name"
-        }
-        return changed | {old for old, new in names.items() if new in changed}
+        fields = [one for one in self._plan.changes if one.address.kind == CUSTOM_FIELD]
+        names = [(str(name.before), str(name.after)) for one in fields for name in one.fields if name.path == "name"]
+        return changed | {normalize_name(old) for old, new in names if normalize_name(new) in changed}
 
     def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""

@@ -115,7 +115,7 @@ def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -
 
 
 Managers: TypeAlias = "Mapping[str, bool | None]"
-"""The ids of people to make manager → whether they have a right that some services require; None: it is not known."""
+"""The ids of people to make manager → whether they have a right that some services require; None: not known."""
 
 
 def probe_member_keys(
@@ -129,8 +129,8 @@ def probe_member_keys(
     """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
     people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
-    managers: one without and one with the right show whether it is required. accounts: the ids of those of the probe,
-    which may be given the manager right.
+    managers: one without and one with the right show whether it is required. accounts: the ids of those of the
+    probe, which may be given the manager right.
     """
     client.conclude_value(MEMBERS, _working_name(client, scratch, MEMBERS, group, people[0]))
     _learn_managers(client, scratch, group, managers, accounts)
@@ -228,7 +228,7 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Managers,
     """
     required(client.is_determined(MANAGERS), "nobody could be made manager")
     person = required(
-        next((id for id in candidates if id in accounts or (candidates[id] is False and _is_free(client, id))), None),
+        next((id for id, able in candidates.items() if id in accounts or _is_free(client, id, able)), None),
         "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
     )
     _endow(client, person, "true")
@@ -250,9 +250,10 @@ def _endow(client: TrialClient, person: str, endow: str) -> None:
     client.send("user-access.make-manager", path={"userId": person, "endow": endow})
 
 
-def _is_free(client: TrialClient, person: str) -> bool:
-    """Whether somebody manages no group and has no archive date."""
-    return not any(map(client.read_person(person).get, ("managerOfGroups", "customArchiveDate", "archivedAt")))
+def _is_free(client: TrialClient, person: str, is_able: bool | None) -> bool:
+    """Whether somebody has no rights, manages no group and has no archive date."""
+    kept = ("managerOfGroups", "customArchiveDate", "archivedAt")
+    return is_able is False and not any(map(client.read_person(person).get, kept))
 
 
 def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:

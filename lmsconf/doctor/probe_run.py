@@ -142,7 +142,9 @@ class ProbeRun:
             self._tell("Learning how people are added to a group.")
             self._client.learn(
                 LIST_KEYS,
-                lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers(), self._created),
+                lambda: probe_member_keys(
+                    self._client, self._scratch, group, people, managers=self._managers(), accounts=self._created
+                ),
             )
 
     def _learn_people(self) -> None:

@@ -87,9 +87,10 @@ def assumed_keys_of_call(
     names = load_api_description().names
     canonical = cast("Body", with_names(body, spec[operation].from_request) if isinstance(body, Mapping) else {})
     for key in spec[operation].dialect_keys:
-        matters = _MATTERS.get(key)
-        relies = _has_name(body, spec.behaviour(key)) if key in names else not matters or matters(spec, path, canonical)
-        if relies and not (finds_nothing and key in _OF_WHAT_IS_FOUND):
+        is_named = key in names and _has_name(body, spec.behaviour(key))
+        matters = key not in names and (key not in _MATTERS or _MATTERS[key](spec, path, canonical))
+        # What a call does with what it finds: nothing rests on it where there is nothing yet.
+        if (is_named or matters) and not (finds_nothing and key in (ADD_MODE, ON_EXISTING)):
             yield key
 
 
@@ -158,12 +159,9 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, str, Body], bool]]] = {
     PAGE_SIZE: lambda spec, path, body: False,
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""
-_OF_WHAT_IS_FOUND: Final = (ADD_MODE, ON_EXISTING)
-"""What a call does with what it finds: nothing rests on it where there is nothing yet."""
 
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""
-_BATCHES: Final = (50, 25, 10, 5, 2, 1)
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "manual-groups.rename.name": (
@@ -247,9 +245,10 @@ def candidate_combinations(keys: Sequence[str], current: Callable[[str], str]) -
 
 
 def likeliest(key: str, current: str, refusal: str) -> list[Value]:
-    """Return the other values of a key: its candidates, or those of the description; first what a refusal mentions."""
+    """Return the other values of a key: its candidates, or those described; first what a refusal mentions."""
     listed = load_api_description().behaviours.get(key, {}).get("values")
-    values = _BATCHES if key == BATCH else alternative_values(key) or cast("Sequence[str]", listed or ())
+    named = alternative_values(key) or cast("Sequence[str]", listed or ())
+    values: Sequence[Value] = (50, 25, 10, 5, 2, 1) if key == BATCH else named
     others = (value for value in values if str(value) != current)
     return sorted(others, key=lambda value: not mentions(refusal, str(value)))
 
