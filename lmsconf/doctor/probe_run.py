@@ -134,7 +134,7 @@ class ProbeRun:
         self._client.learn(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
-        self._learn_people()
+        self._client.learn(PERSON_KEYS, self._learn_people)
         people = [*self._created[-2:], *self._named]
         if not people:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
@@ -148,18 +148,18 @@ class ProbeRun:
             )
 
     def _learn_people(self) -> None:
-        """Probe creating and changing people: on a scratch account, or else on the named person."""
+        """Probe creating and changing people: on a scratch account, or else on the named person.
+
+        Raises Undetermined if there is neither.
+        """
         self._client.learn(ACCOUNT_KEYS, self._create_accounts)
         account = self._remember(self._created[-1]) if self._created else None
-        subject = account or next((one for one in self._people if one.id == self._named[0]), None)
-        if subject is None:
-            self._client.record_undetermined(
-                PERSON_KEYS,
-                "the service does not show single people, so nothing could be restored"
-                if self._named
-                else "no person was named; pass --user EMAIL",
-            )
-            return
+        subject = required(
+            account or next((one for one in self._people if one.id == self._named[0]), None),
+            "the service does not show single people, so nothing could be restored"
+            if self._named
+            else "no person was named; pass --user EMAIL",
+        )
         self._tell("Learning how people are changed.")
         on_person = PersonLessons(
             self._client,

@@ -295,9 +295,9 @@ class ScratchObjects:
 
     def count_free_fields(self) -> int:
         """How many more custom fields can be made. Raises Undetermined if none, or if a scratch field stays."""
-        free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
-        self.refuse_leftovers(CUSTOM_FIELDS)
-        return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
+        rows = self.list_rows(CUSTOM_FIELDS)
+        required(not any(self._is_of_probe(CUSTOM_FIELDS, row) for row in rows), reason_of_leftover(CUSTOM_FIELDS))
+        return required(max(0, MOST_FIELDS - len(rows)), f"no field is free: {len(rows)} of {MOST_FIELDS} are used")
 
     def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
@@ -332,8 +332,8 @@ class ScratchObjects:
 
     def delete_created(self, *listings: ListOperation) -> None:
         """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
-        for listing, id in self.list_leftovers():
-            if listing in listings and id in self._made[listing]:
+        for listing, id in self.list_leftovers(*listings):
+            if id in self._made[listing]:
                 self._delete(listing, id)
 
     def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[str], list[str]]:
