@@ -192,11 +192,8 @@ class PersonLessons:
         required(self._person.answers is not None, "the person's answers have an unknown format")
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
-        required(
-            self._client.learn((WRAPPER,), self._repeat_answers)
-            and self._client.learn((WRAPPER,), partial(self._learn_first, self._field(first))),
-            "no answer to a field could be given",
-        )
+        self._repeat_answers()
+        self._learn_first(self._field(first))
         self._client.learn((OMITTED,), partial(self._learn_omitted, self._fields[0], free))
         self._client.learn((CLEARING[first],), partial(self._learn_clearing, self._fields[0]))
         for type in others:

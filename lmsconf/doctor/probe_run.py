@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
@@ -120,18 +121,16 @@ class ProbeRun:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
         self._people = [person for one in self._named if (person := self._remember(one))]
         self._keep()
+        of_scratch = self._client, self._scratch
         self._client.learn((RENAME, *TARGET_KEYS, *LIST_KEYS), self._create_group)
         if (group := self._group) is not None:
-            self._tell("Learning how groups are renamed.")
-            self._client.learn((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
+            self._learn("groups are renamed", (RENAME,), partial(probe_rename_key, *of_scratch, group))
             if self._content is None:
                 self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
             else:
-                self._tell("Learning how content is assigned, to a group without members.")
-                of_group = self._client, self._scratch, self._content, group
-                self._client.learn(TARGET_KEYS, AssignmentLessons(*of_group, self._now, self._zone).probe_keys)
-        self._tell("Learning how custom fields change.")
-        self._client.learn(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
+                on_group = AssignmentLessons(*of_scratch, self._content, group, self._now, self._zone)
+                self._learn("content is assigned, to a group without members", TARGET_KEYS, on_group.probe_keys)
+        self._learn("custom fields change", FIELD_KEYS, partial(probe_field_keys, *of_scratch))
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._client.learn(PERSON_KEYS, self._learn_people)
@@ -139,13 +138,13 @@ class ProbeRun:
         if not people:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
-            self._tell("Learning how people are added to a group.")
-            self._client.learn(
-                LIST_KEYS,
-                lambda: probe_member_keys(
-                    self._client, self._scratch, group, people, managers=self._managers(), accounts=self._created
-                ),
-            )
+            lists = partial(probe_member_keys, *of_scratch, group, people, self._managers(), self._created)
+            self._learn("people are added to a group", LIST_KEYS, lists)
+
+    def _learn(self, what: str, keys: Sequence[str], lesson: Callable[[], None]) -> None:
+        """Tell what is learnt, and run the lesson on these keys."""
+        self._tell(f"Learning how {what}.")
+        self._client.learn(keys, lesson)
 
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person.
@@ -160,7 +159,6 @@ class ProbeRun:
             if self._named
             else "no person was named; pass --user EMAIL",
         )
-        self._tell("Learning how people are changed.")
         on_person = PersonLessons(
             self._client,
             self._scratch,
@@ -169,7 +167,7 @@ class ProbeRun:
             scratch_account=account is not None,
             keep=self._keep,
         )
-        self._client.learn((DATE,), on_person.probe_archive_date)
+        self._learn("people are changed", (DATE,), on_person.probe_archive_date)
         self._client.learn((METADATA_MODE,), on_person.probe_metadata_mode)
         self._client.learn(ANSWER_KEYS, on_person.probe_answers)
 

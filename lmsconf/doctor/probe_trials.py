@@ -87,8 +87,7 @@ class TrialClient:
     @property
     def reader(self) -> ConcurrentReader:
         """Read with the confirmed dialect, once the last write shows."""
-        if (left := self._written + self.lag - time.monotonic()) > 0:
-            time.sleep(left)
+        time.sleep(max(0.0, self._written + self.lag - time.monotonic()))
         return ConcurrentReader(self._pool, self.spec)
 
     def read_person(self, id: str) -> Row:
@@ -127,14 +126,12 @@ class TrialClient:
             )
         return WriteResult(True, answer=answer)
 
-    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
-        """Run the lesson on these keys. If it ends with an error, those without a result get the reason: then False."""
+    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> None:
+        """Run the lesson on these keys. If it ends with an error, those without a result get the reason."""
         try:
             lesson()
         except (Undetermined, Rejected) as refused:
             self.record_undetermined(keys, refused.message)
-            return False
-        return True
 
     def try_candidates(self, key: str, works: Callable[[Value], bool], reason: str = SEEN) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""

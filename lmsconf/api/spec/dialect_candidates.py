@@ -131,9 +131,8 @@ def _has_one_of(names: Sequence[str], spec: ApiSpec, path: str, body: Body) -> b
 
 
 def _clears_time(spec: ApiSpec, path: str, body: Body) -> bool:
-    if spec.behaviour(CLEAR_TIME) == "omit":
-        return any(name not in body for name in WINDOW)
-    return any(name in body and not body[name] for name in WINDOW)
+    is_left_out = spec.behaviour(CLEAR_TIME) == "omit"
+    return any(name not in body if is_left_out else not body.get(name, True) for name in WINDOW)
 
 
 _TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
