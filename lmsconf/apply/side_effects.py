@@ -100,11 +100,12 @@ class ComparedPerson:
         self._before: Mapping[str, Json] = {}
         # A service that shows no single person shows nothing of this.
         with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
-            for self._id in unknown or (named[:1] if changes or MANAGED_GROUPS in keys else []):
-                self._before = read_person(client, self._id)
+            for id in unknown or (named[:1] if changes or MANAGED_GROUPS in keys else []):
+                self._before = read_person(client, id)
+                self._id = id
                 if not _may_manage(self._before):
                     break
-                able.add(self._id)
+                able.add(id)
         self._is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
         managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
         self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}

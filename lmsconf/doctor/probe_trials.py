@@ -245,16 +245,16 @@ class ScratchObjects:
         if sent.refused:
             return None
         answer = members(sent.answer)
-        id = str(answer["userId"]) if answer.get("newUser") is True and answer.get("userId") is not None else None
+        is_new = answer.get("newUser") is True and answer.get("userId") is not None
+        ids = {str(answer["userId"])} if is_new else set()
+        self._made[USERS] |= ids
 
         def find() -> Row | None:
             rows = self.list_rows(USERS)
-            return next((row for row in rows if row.get("email") == email or str(row["userId"]) == id), None)
+            return next((row for row in rows if row.get("email") == email or str(row["userId"]) in ids), None)
 
-        if id is not None:
-            self._made[USERS].add(id)
         # An account that was created may not be listed at once.
-        row = find() if id is None else self.wait_for(find, sent)
+        row = self.wait_for(find, sent) if ids else find()
         return row if row is not None and row.get("email") == email else None
 
     def wait_for(self, find: Callable[[], Found], sent: WriteResult) -> Found:
