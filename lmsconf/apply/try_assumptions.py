@@ -165,9 +165,8 @@ class FirstCalls:
             if sent.call.id not in self.replacing:
                 raise WrongAssumption(f"it rests on {wrong[0]}, too: {self._wrong[wrong[0]]}", sent=False)
             # What it takes the place of is deleted already.
-            as_found = self._search(client, sent).as_spoken(self._found)
             with client.speaking(self._found):
-                return send(as_found or sent)
+                return send(self._search(client, sent).as_spoken(self._found) or sent)
         keys = keys & self._untried if self.is_serial(sent.call) else frozenset()
         if keys and sent.call.operation == ANSWERS:
             # A body does not show the types of the fields.

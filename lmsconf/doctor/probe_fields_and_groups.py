@@ -121,16 +121,16 @@ Managers: TypeAlias = "Mapping[str, bool | None]"
 def probe_member_keys(
     client: TrialClient,
     scratch: ScratchObjects,
-    group: str,
+    group: Mapping[str, str],
     people: Sequence[str],
     managers: Managers,
     accounts: Collection[str],
 ) -> None:
     """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
-    people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
-    managers: one without and one with the right show whether it is required. accounts: the ids of those of the
-    probe, which may be given the manager right.
+    group: the path parameter of the scratch group, its name and the id. people: a second one shows whether the
+    first one stays in the list; more of them, how many a call may name. managers: one without and one with the
+    right show whether it is required. accounts: the ids of those of the probe, which may be given the right.
     """
     client.conclude_value(MEMBERS, _working_name(client, scratch, MEMBERS, group, people[0]))
     _learn_managers(client, scratch, group, managers, accounts)
@@ -142,7 +142,7 @@ def probe_member_keys(
 def _learn_mode(
     client: TrialClient,
     scratch: ScratchObjects,
-    group: str,
+    group: Mapping[str, str],
     people: Sequence[str],
     candidates: Managers,
     accounts: Collection[str],
@@ -166,7 +166,7 @@ def _learn_mode(
         field = scratch.create_field("CHOICE", "managers", _TEXT)
         condition = {"customFieldId": str(field.id), "choiceIds": [str(one.id) for one in field.choices]}
         smart = scratch.create(SMART_GROUPS, {"conditions": [condition]}, "managers")
-        kept.append(_keeps(client, SMART_GROUPS.id, str(smart[SMART_GROUPS.id]), able))
+        kept.append(_keeps(client, SMART_GROUPS.id, {SMART_GROUPS.id: str(smart[SMART_GROUPS.id])}, able))
     client.conclude(
         ADD_MODE,
         (kept[0] is None, None, "the second person could not be added"),
@@ -176,17 +176,21 @@ def _learn_mode(
     )
 
 
-def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> bool | None:
+def _keeps(client: TrialClient, key: str, group: Mapping[str, str], people: Sequence[str]) -> bool | None:
     """Return whether the first of two people stays in a list; None if the second one cannot be added."""
     for one in people:
-        client.send(_LISTS[key][1], path=_path(key, group), fields={"userIds": [one]})
+        client.send(_LISTS[key][1], path=group, fields={"userIds": [one]})
     listed = _people(client, key, group)
     _take_out(client, key, group, *people)
     return people[0] in listed if len(people) > 1 and people[1] in listed else None
 
 
 def _learn_managers(
-    client: TrialClient, scratch: ScratchObjects, group: str, candidates: Managers, accounts: Collection[str]
+    client: TrialClient,
+    scratch: ScratchObjects,
+    group: Mapping[str, str],
+    candidates: Managers,
+    accounts: Collection[str],
 ) -> None:
     """Probe the managers field, if possible first with a person without the right that some services require."""
     lacking = next((id for id, is_able in candidates.items() if is_able is False), None)
@@ -220,7 +224,9 @@ def _learn_managers(
     )
 
 
-def _learn_managed_groups(client: TrialClient, group: str, candidates: Managers, accounts: Collection[str]) -> None:
+def _learn_managed_groups(
+    client: TrialClient, group: Mapping[str, str], candidates: Managers, accounts: Collection[str]
+) -> None:
     """Probe whether somebody who loses the manager right keeps managing the scratch group.
 
     Only with an account of the probe, or a person who has nothing to lose with the right: no other group, no other
@@ -256,7 +262,9 @@ def _is_free(client: TrialClient, person: str, is_able: bool | None) -> bool:
     return is_able is False and not any(map(client.read_person(person).get, kept))
 
 
-def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:
+def _working_name(
+    client: TrialClient, scratch: ScratchObjects, key: str, group: Mapping[str, str], person: str
+) -> Value | None:
     """Return the first name of a list's field that adds the person; remove the person again.
 
     It must add the person twice: a list may show late what another name has done.
@@ -272,7 +280,7 @@ def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group:
     return value
 
 
-def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None:
+def _learn_batch(client: TrialClient, group: Mapping[str, str], people: Sequence[str]) -> None:
     """Probe how many ids a call may carry, by repeating the first person's id.
 
     A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
@@ -303,9 +311,9 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
     )
 
 
-def _takes(client: TrialClient, group: str, ids: Sequence[str]) -> bool:
+def _takes(client: TrialClient, group: Mapping[str, str], ids: Sequence[str]) -> bool:
     """Whether a call may name these people."""
-    sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
+    sent = client.send(_LISTS[MEMBERS][1], path=group, fields={"userIds": [*ids]})
     # Some services reject existing members, which would look like a batch that is too large.
     _take_out(client, MEMBERS, group, *ids)
     return sent.accepted
@@ -320,22 +328,18 @@ def _limit(takes: Callable[[Sequence[str]], bool], ids: Sequence[str], most: int
     return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
 
 
-def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
+def _adds(client: TrialClient, key: str, group: Mapping[str, str], person: str, value: Value) -> bool:
     """Return whether a call with that field adds the person to the list."""
-    client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
+    client.send(_LISTS[key][1], path=group, fields={"userIds": [person]}, trying={key: value})
     return person in _people(client, key, group)
 
 
-def _take_out(client: TrialClient, key: str, group: str, *people: str) -> None:
+def _take_out(client: TrialClient, key: str, group: Mapping[str, str], *people: str) -> None:
     """Take people out of the list, those who are in it."""
     for one in sorted({*people}.intersection(_people(client, key, group))):
-        client.send(_LISTS[key][2], path={**_path(key, group), "userId": one})
+        client.send(_LISTS[key][2], path={**group, "userId": one})
 
 
-def _path(key: str, group: str) -> dict[str, str]:
-    return {SMART_GROUPS.id if key == SMART_GROUPS.id else "groupId": group}
-
-
-def _people(client: TrialClient, key: str, group: str) -> list[str]:
-    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path=_path(key, group)))
+def _people(client: TrialClient, key: str, group: Mapping[str, str]) -> list[str]:
+    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path=group))
     return [str(id) for id in cast("list[Json]", answer.get("userIds") or [])]
