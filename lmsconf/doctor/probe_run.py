@@ -138,8 +138,8 @@ class ProbeRun:
         if not people:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
-            of_group = {"groupId": group}, people, self._managers(), self._created
-            self._learn("people are added to a group", LIST_KEYS, partial(probe_member_keys, *of_scratch, *of_group))
+            who = partial(probe_member_keys, people=people, managers=self._managers(), accounts=self._created)
+            self._learn("people are added to a group", LIST_KEYS, partial(who, *of_scratch, {"groupId": group}))
 
     def _learn(self, what: str, keys: Sequence[str], lesson: Callable[[], None]) -> None:
         """Tell what is learnt, and run the lesson on these keys."""
