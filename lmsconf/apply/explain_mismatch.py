@@ -158,11 +158,10 @@ def _of_list(field: FieldChange, change: Change, calls: Sequence[Call], spec: Ap
         return _Explanation()
     if arrived and spec.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
         live = members(change.before).get(field.path)
-        holds = "they were in the list before"
-        if isinstance(live, list) and {*_texts(live)} == arrived:
-            people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
-            holds = f"the list now holds only {people} added"
-        return _Explanation({ADD_MODE: "replace"}, why=f"{holds}: the service replaces")
+        holds_only = isinstance(live, list) and {*_texts(live)} == arrived
+        people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
+        why = f"the list now holds only {people} added" if holds_only else "they were in the list before"
+        return _Explanation({ADD_MODE: "replace"}, why=f"{why}: the service replaces")
     if arrived:
         return _Explanation(why="the service passed them over")
     keys = tuple(key for key in load_api_description().names if key.startswith(f"{calls[0].operation}."))
@@ -201,8 +200,10 @@ def _of_target(field: FieldChange, change: Change, planned: Change, zone: str | 
     if wanted is None and planned.action is not Action.UPDATE:
         again = ", or apply again to clear it" if planned.action is Action.CREATE else ""
         stays = path == "visible_from" and spec.behaviour(ON_EXISTING) == "recreate"
-        values = {DEFAULT_START: "now"} if stays and spec.behaviour(DEFAULT_START) == "open" else {}
-        return _Explanation(values, why=f"the service sets it by itself: declare a value{again}")
+        return _Explanation(
+            {DEFAULT_START: "now"} if stays and spec.behaviour(DEFAULT_START) == "open" else {},
+            why=f"the service sets it by itself: declare a value{again}",
+        )
     if wanted is None:
         tried = spec.behaviour(CLEAR_TIME)
         other = " or ".join(way for way in ("null", "omit", "empty") if way != tried)
