@@ -94,13 +94,14 @@ class ComparedPerson:
         changes: Sequence[Change],
     ) -> None:
         self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
-        own = sent.path_values(client.spec).get("userId")
+        is_first = bool(changes) or MANAGED_GROUPS in keys
+        own = sent.path_values(client.spec).get("userId") if is_first else None
         named = [own] if own else _managers(client, sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
         self._before: Mapping[str, Json] = {}
         # A service that shows no single person shows nothing of this.
         with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
-            for id in unknown or (named[:1] if changes or MANAGED_GROUPS in keys else []):
+            for id in unknown or (named[:1] if is_first else []):
                 self._before = read_person(client, id)
                 self._id = id
                 if not _may_manage(self._before):
