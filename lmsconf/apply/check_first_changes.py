@@ -86,12 +86,17 @@ class ComparedList:
         self._before = self._first_listed()
         self._added = SentCall({}, sent.body).listed_ids()
 
-    def begun(self) -> ComparedList | None:
-        """Add one person to a new list, and return it for the call with the others; None if nobody was added.
+    @property
+    def is_new(self) -> bool:
+        """Whether the list is empty and the call names several people.
 
         Two calls then show what adding does to those who are in a list, and nobody is in it but by this run.
         """
-        if self._before or len(self._added) < 2:
+        return not self._before and len(self._added) > 1
+
+    def begun(self) -> ComparedList | None:
+        """Add one person to a new list, and return it for the call with the others; None if nobody was added."""
+        if not self.is_new:
             return None
         first = frozenset((min(self._added),))
         try:
@@ -104,6 +109,20 @@ class ComparedList:
         others = replace(self.sent, body=self._naming(self._added - first))
         rest = ComparedList(self._client, others, self._resolver)
         return rest if rest.others else None
+
+    def add_last(self) -> bool:
+        """Add the last person of a new list; return whether the others are still in it.
+
+        Raises WrongAssumption if they are not, after putting them back.
+        """
+        last = frozenset((max(self._added),))
+        rest = ComparedList(self._client, replace(self.sent, body=self._naming(last)), self._resolver)
+        if not rest.others or last <= rest._before:
+            return False
+        with suppress(Rejected):
+            self.sent.send_again(self._client, rest.sent.body)
+            return rest.compare()
+        return False
 
     @property
     def others(self) -> frozenset[str]:
@@ -120,11 +139,14 @@ class ComparedList:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
         return any(is_archived(self._client, id) for id in self.others)
 
-    def with_others(self, body: object) -> object:
-        """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
-        parts = body if isinstance(body, dict) else {}
+    def rewritten(self, body: object) -> object:
+        """Return a body of a call, whatever the name of its list, with the people who are in the list before it.
+
+        In that of a new list, the person is left out whom `add_last` adds.
+        """
+        parts, last = body if isinstance(body, dict) else {}, {max(self._added)} if self.is_new else set()
         lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
-        return {**parts, **{key: sorted(self._before.union(map(str, ids))) for key, ids in lists}}
+        return {**parts, **{key: sorted(self._before.union(map(str, ids)) - last) for key, ids in lists}}
 
     def _naming(self, people: frozenset[str]) -> object:
         """Return a body of the call that names these people."""

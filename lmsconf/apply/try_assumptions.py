@@ -248,7 +248,7 @@ class FirstCalls:
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
         for whole in (True, False) if is_whole else (False,):
-            added = replace(sent, body=compared.with_others(sent.body)) if whole else compared.sent
+            added = replace(sent, body=compared.rewritten(sent.body)) if whole else compared.sent
             try:
                 response = send(added)
                 # A list that was begun shows first whether who was in it stays.
@@ -258,8 +258,8 @@ class FirstCalls:
                     shows = compared.compare()
                 break
             except (Rejected, WrongAssumption) as failed:
-                search = self._search(client, sent, compared.with_others if whole else None)
-                error = self._explained(keys, failed, search, compared.compare) or failed
+                search = self._search(client, sent, compared.rewritten if whole or compared.is_new else None)
+                error = self._explained(keys, failed, search, partial(self._compare, compared)) or failed
                 if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                     raise error from failed
                 # A service may refuse people who are in the list already: the new ones are named alone.
@@ -272,6 +272,13 @@ class FirstCalls:
         if shows and compared.others and not whole:
             self._note_mode(sent.call.operation)
         return response
+
+    def _compare(self, compared: ComparedList) -> bool:
+        """Compare a list after a search, which leaves one person out of a new one; return whether it is whole."""
+        is_whole = compared.compare()
+        if compared.is_new and (is_whole := compared.add_last()):
+            self._note_mode(compared.sent.call.operation)
+        return is_whole
 
     def _note_mode(self, operation: str) -> None:
         """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
