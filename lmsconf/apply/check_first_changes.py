@@ -142,7 +142,7 @@ class ComparedList:
     def rewritten(self, body: object) -> object:
         """Return a body of a call, whatever the name of its list, with the people who are in the list before it.
 
-        In that of a new list, the person is left out whom `add_last` adds.
+        In that of a new list, the last person is left out, for `add_last`.
         """
         parts, last = body if isinstance(body, dict) else {}, {max(self._added)} if self.is_new else set()
         lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
@@ -240,9 +240,8 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
     answers = answers_in_body(client.spec.behaviour, sent.body)
     if not answers.keys() <= fields.keys():
         fields |= {str(field.id): field for field in read_fields(client.call)}
-    typed = [(fields[id].type, value) for id, value in answers.items() if id in fields]
-    forms = (answer_value_key(type) if any(answer_leaves(value)) else clear_answer_key(type) for type, value in typed)
-    return frozenset({WRAPPER, OMITTED, *forms})
+    key_of = {id: answer_value_key if any(answer_leaves(value)) else clear_answer_key for id, value in answers.items()}
+    return frozenset({WRAPPER, OMITTED, *(key(fields[id].type) for id, key in key_of.items() if id in fields)})
 
 
 class ComparedAnswers:
@@ -298,10 +297,12 @@ class ComparedAnswers:
             return
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
-        do = "the plan does not change"
-        if lost.keys() & self.others.keys():
-            do, forms = "the call does not name", {OMITTED: "clear", **forms}
-        raise WrongAssumption(f"{ANSWERS} cleared {count_noun(len(lost), 'answer')} that {do}, {back}", values=forms)
+        is_omitted = not lost.keys().isdisjoint(self.others)
+        do = "the call does not name" if is_omitted else "the plan does not change"
+        raise WrongAssumption(
+            f"{ANSWERS} cleared {count_noun(len(lost), 'answer')} that {do}, {back}",
+            values={OMITTED: "clear", **forms} if is_omitted else forms,
+        )
 
     def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
         """Send all answers of the person, in other forms if those assumed are refused.

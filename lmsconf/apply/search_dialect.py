@@ -201,13 +201,12 @@ class ValueSearch:
                 if now.left < inf:
                     seen.setdefault(now.without(value), []).append(now)
             alike, *others = sorted(seen.values(), key=len, reverse=True)
+            odd = others[0][0] if len(others) == 1 and len(alike) > 1 and len(others[0]) == 1 else None
             # Once for each key: only what leaves less may replace what was found. A time that is refused in one form
             # alone is in the wrong form, and not nearer.
-            if key not in found and key != TIME_FORMAT and len(others) == 1 and len(alike) > 1 and len(others[0]) == 1:
-                odd = others[0][0]
-                if odd is not None:
-                    # What a refused call has not changed is no step back.
-                    return replace(odd, left=reached.left)
+            if odd is not None and key not in found and key != TIME_FORMAT:
+                # What a refused call has not changed is no step back.
+                return replace(odd, left=reached.left)
         return None
 
     def _smaller_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
@@ -294,9 +293,8 @@ class ValueSearch:
         if not self._is_refused:
             return True
         live = next((one.before for one in self._changes({})), None)
-        body = body_of_live(self.client.spec, self._sent.body, live)
         with suppress(Rejected):
-            self._sent.send_again(self.client, body)
+            self._sent.send_again(self.client, body_of_live(self.client.spec, self._sent.body, live))
             return False
         return True
 

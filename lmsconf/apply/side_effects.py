@@ -35,21 +35,26 @@ from lmsconf.model.plan import Change
 _SHOWN: Final = 5
 
 
+_SORTS: Final[Mapping[str, str]] = {
+    "users.archive": "archive",
+    "users.unarchive": "unarchive",
+    "smart-groups.create": "add-managers",
+    **{f"{of}.{verb}": verb for of in ("manual-groups", "smart-groups") for verb in ("add-managers", "remove-manager")},
+}
+"""Operation → the sort of its calls. The path tells those of rights and applications apart."""
+
+
 def sort_of_call(call: Call) -> str | None:
     """Return the sort of a call that may change more of people than the plan says; None for any other."""
-    verb = call.operation.rpartition(".")[2]
-    if call.operation.startswith("user-access.") and verb in ("make-admin", "make-manager", "set"):
-        return f"{verb}/{call.path.rpartition('/')[2]}"
-    if call.operation == "smart-groups.create" and call.people:
-        return "add-managers"
-    return verb if verb in ("archive", "unarchive", "add-managers", "remove-manager") else None
+    if call.operation.startswith("user-access."):
+        return f"{call.operation.rpartition('.')[2]}/{call.path.rpartition('/')[2]}"
+    return _SORTS.get(call.operation) if call.people or call.operation != "smart-groups.create" else None
 
 
 class ManagerRightMissing(Rejected):
-    """People named as managers lack the manager right. values: dialect key → the value that explains the refusal."""
+    """People named as managers lack the manager right."""
 
     code = "refusal/manager-right"
-    values: Mapping[str, str] = {WHO_CAN_MANAGE: "with-right"}
 
 
 def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError | None:
@@ -66,7 +71,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
             return refused.restated(
                 ManagerRightMissing,
                 "The service may require the right of managers: set `manager: true` for the person under `users:`, or "
-                f"grant it by hand.\n{dialect_hint(ManagerRightMissing.values, ', so that the plan foretells it')}",
+                f"grant it by hand.\n{dialect_hint({WHO_CAN_MANAGE: 'with-right'}, ', so that the plan foretells it')}",
                 f"{refused.message}; {few(unable, most=_SHOWN)} {'has' if len(unable) == 1 else 'have'} no manager "
                 "right",
             )
@@ -107,14 +112,11 @@ class ComparedPerson:
                 if not _may_manage(self._before):
                     break
                 able.add(id)
-        self._is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
+        is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
         managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
         self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
-
-    @property
-    def key(self) -> str | None:
+        self.key = WHO_CAN_MANAGE if is_lacking else MANAGED_GROUPS if self._groups else None
         """The key whose value the person can show; None if there is none."""
-        return WHO_CAN_MANAGE if self._is_lacking else MANAGED_GROUPS if self._groups else None
 
     def compare(self) -> Iterator[Problem]:
         """Yield the warning where the call has changed more of the person than the plan says, once it shows.
@@ -128,7 +130,7 @@ class ComparedPerson:
         is_listed, before = self._sent.call.address.kind != USER, _held(self._before)
         after = self._resolver.poll(self._read_now, lambda now: is_listed or _held(now) != before)
         self._email = str(after.get("email") or self._id)
-        if self._is_lacking and _may_manage(after):
+        if self.key == WHO_CAN_MANAGE and _may_manage(after):
             raise WrongAssumption(
                 f"the service gave the manager right to {self._email} along, because managers have it; "
                 "it is left to them",
@@ -213,18 +215,17 @@ class ComparedPerson:
         return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of, do in ending)
 
 
-def _planned(change: Change, email: str) -> Iterator[str]:
-    """Yield what a change of the plan gives somebody or takes, as `_held` names it."""
+def _planned(change: Change, email: str) -> Iterable[str]:
+    """Return what a change of the plan gives somebody or takes, as `_held` names it."""
     paths = [field.path for field in change.fields]
     if change.address.kind == USER:
-        if change.address.name == normalize_email(email):
-            yield from map(str, (*paths, *(one for field in change.fields for one in (*field.added, *field.removed))))
-        return
+        items = (one for field in change.fields for one in (*field.added, *field.removed))
+        return map(str, (*paths, *items)) if change.address.name == normalize_email(email) else ()
     sides = [members(side) for side in (change.before, change.after)]
     names = {change.address.name, *(normalize_name(str(side["name"])) for side in sides if side.get("name"))}
     also = ["members"] if change.address.kind == SMART_GROUP else []
     lists = {*also, *({*LISTS} & {*(paths or chain.from_iterable(sides))})}
-    yield from (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
+    return (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
 def _managers(client: Client, sent: IssuedRequest) -> list[str]:

@@ -223,10 +223,11 @@ class FirstCalls:
             return send(sent)
         if sent.call.operation in LISTS and ADD_MODE in keys:
             return self._first_addition(client, sent, keys, send)
-        compared: ComparedAnswers | None = None
-        if sent.call.operation == ANSWERS:
-            changed = self._answers_changed(sent.call.address)
-            compared = ComparedAnswers(client, sent, self._resolver, self._fields, changed)
+        compared = (
+            ComparedAnswers(client, sent, self._resolver, self._fields, self._answers_changed(sent.call.address))
+            if sent.call.operation == ANSWERS
+            else None
+        )
         try:
             response = send(sent)
             if compared is None:

@@ -259,11 +259,12 @@ def _id_of_one(
     wanted, names = normal(asked), {str(row[listing.id]): str(row.get(key) or "") for row in rows}
     ids = [id for id, name in names.items() if normal(name) == wanted] or [id for id in names if id == asked]
     if len(ids) != 1:
-        option = "--user" if listing is USERS else "--content"
         there = f"several match: {', '.join(sorted(ids))}" if ids else f"there is no such {noun}"
         another = f"Name another {noun}{'' if listing is USERS else ', or its id'}."
         hint = another if ids else did_you_mean(asked, names.values()) or another
-        raise LmsconfError(f"{option} {asked}: {there}", hint=hint, code="probe/no-subject")
+        raise LmsconfError(
+            f"--{'user' if listing is USERS else 'content'} {asked}: {there}", hint=hint, code="probe/no-subject"
+        )
     return ids[0]
 
 

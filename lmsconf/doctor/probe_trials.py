@@ -347,8 +347,9 @@ class ScratchObjects:
         reasons = {thing: self._delete(*thing).reason for thing in things}
         left = self.list_leftovers() if things else {}
         self.left = {listing for listing, _ in left}
-        remaining = [f"{words}: {reasons.get(thing) or 'it is still there'}" for thing, words in left.items()]
-        return list(things.values()), remaining
+        return list(things.values()), [
+            f"{words}: {reasons.get(thing) or 'it is still there'}" for thing, words in left.items()
+        ]
 
     def _is_of_probe(self, listing: ListOperation, row: Row) -> bool:
         """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""
