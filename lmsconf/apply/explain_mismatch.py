@@ -137,14 +137,13 @@ def _explained(
         return _Explanation({CLEAR_DESCRIPTION: "null" if spec.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
     if path == "custom_archive_date" and (why := deviation_of(field)):
         return _Explanation(why=why)
-    named = {
+    key = {
         "first_name": "users.create.firstName",
         "last_name": "users.create.lastName",
         "language": "users.create.language",
         "custom_archive_date": "users.set-custom-archived-date.date",
         "name": "manual-groups.rename.name",
-    }
-    key = named.get(path, "")
+    }.get(path, "")
     return _Explanation(keys=(key,) if key.rpartition(".")[0] in sent else ())
 
 
