@@ -12,7 +12,7 @@ these keys. Answers that were lost are given back, and the run ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -95,19 +95,19 @@ class ComparedList:
         return not self._before and len(self._added) > 1
 
     def begun(self) -> ComparedList | None:
-        """Add one person to a new list, and return the list for the call with the others; None if nobody was added."""
+        """Add one person to a new list, and return it for the call with the others; None if nobody was added."""
         if not self.is_new:
             return None
         first = frozenset((min(self._added),))
         try:
-            self.sent.send_again(self._client, _with_lists(self.sent.body, lambda named: named & first))
+            self.sent.send_again(self._client, self._naming(first))
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
-        others = _with_lists(self.sent.body, lambda named: named - first)
-        rest = ComparedList(self._client, replace(self.sent, body=others), self._resolver)
+        others = replace(self.sent, body=self._naming(self._added - first))
+        rest = ComparedList(self._client, others, self._resolver)
         return rest if rest.others else None
 
     def add_last(self) -> bool:
@@ -115,16 +115,14 @@ class ComparedList:
 
         Raises WrongAssumption if they are not, after putting them back.
         """
-        last = max(self._added)
-        body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=[last])
-        rest = ComparedList(self._client, replace(self.sent, body=body), self._resolver)
-        if not rest.others or last in rest._before:
+        last = frozenset((max(self._added),))
+        rest = ComparedList(self._client, replace(self.sent, body=self._naming(last)), self._resolver)
+        if not rest.others or last <= rest._before:
             return False
-        try:
-            self.sent.send_again(self._client, body)
-        except Rejected:
-            return False
-        return rest.compare()
+        with suppress(Rejected):
+            self.sent.send_again(self._client, rest.sent.body)
+            return rest.compare()
+        return False
 
     @property
     def others(self) -> frozenset[str]:
@@ -141,13 +139,18 @@ class ComparedList:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
         return any(is_archived(self._client, id) for id in self.others)
 
-    def with_others(self, body: object) -> object:
-        """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
-        return _with_lists(body, lambda named: self._before | named)
+    def rewritten(self, body: object) -> object:
+        """Return a body of a call, whatever the name of its list, with the people who are in the list before it.
 
-    def without_last(self, body: object) -> object:
-        """Return a body of a call without the person that `add_last` adds."""
-        return _with_lists(body, lambda named: named - {max(self._added)})
+        In that of a new list, the last person is left out, for `add_last`.
+        """
+        parts, last = body if isinstance(body, dict) else {}, {max(self._added)} if self.is_new else set()
+        lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
+        return {**parts, **{key: sorted(self._before.union(map(str, ids)) - last) for key, ids in lists}}
+
+    def _naming(self, people: frozenset[str]) -> object:
+        """Return a body of the call that names these people."""
+        return self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(people))
 
     def compare(self) -> bool:
         """Return whether the list shows the call, with everybody who was in it before.
@@ -160,8 +163,7 @@ class ComparedList:
             missing = self._before - after
             if not missing:
                 return self._added <= after
-            body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
-            self.sent.send_again(self._client, body)
+            self.sent.send_again(self._client, self._naming(self.everybody))
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -191,13 +193,6 @@ class ComparedList:
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 
-def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]) -> object:
-    """Return a body with its lists of people changed, whatever their names."""
-    parts = body if isinstance(body, dict) else {}
-    lists = {key: sorted(change(frozenset(map(str, ids)))) for key, ids in parts.items() if isinstance(ids, list)}
-    return {**parts, **lists}
-
-
 def is_archived(client: Client, person: str) -> bool:
     """Whether the person with an id is archived, or cannot be read."""
     with suppress(Rejected):
@@ -216,8 +211,7 @@ def without_second(
     rows = live()
     if len(rows) < 2:
         return second  # The service lists the audience under another id.
-    delete = "content-targets.delete"
-    row = rows[-1]
+    delete, row = "content-targets.delete", rows[-1]
     body = client.spec.body_to_wire(delete, targetId=row.target, targetType=row.type, contentId=row.content)
     resolver.again(sent.call)
     with suppress(Rejected):
@@ -225,13 +219,13 @@ def without_second(
         rows = resolver.poll(live, lambda rows: len(rows) < 2)
     if len(rows) > 1:
         return second
-    if rows:
-        return WrongAssumption("the service made a second assignment; one of the two is deleted", values=second.values)
-    resolver.again(sent.call)
-    sent.send_again(client, sent.body)
-    fresh = resolver.shown(sent)
+    fresh = None
+    if not rows:
+        resolver.again(sent.call)
+        sent.send_again(client, sent.body)
+        fresh = resolver.shown(sent)
     return WrongAssumption(
-        "the service made a second assignment, and deleted both when one was to be deleted",
+        "the service made a second assignment; one of the two is left",
         values=second.values,
         is_done=fresh is not None and not is_left(fresh, sent),
     )
@@ -246,9 +240,8 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
     answers = answers_in_body(client.spec.behaviour, sent.body)
     if not answers.keys() <= fields.keys():
         fields |= {str(field.id): field for field in read_fields(client.call)}
-    typed = [(fields[id].type, value) for id, value in answers.items() if id in fields]
-    forms = (answer_value_key(type) if any(answer_leaves(value)) else clear_answer_key(type) for type, value in typed)
-    return frozenset({WRAPPER, OMITTED, *forms})
+    key_of = {id: answer_value_key if any(answer_leaves(value)) else clear_answer_key for id, value in answers.items()}
+    return frozenset({WRAPPER, OMITTED, *(key(fields[id].type) for id, key in key_of.items() if id in fields)})
 
 
 class ComparedAnswers:
@@ -304,10 +297,12 @@ class ComparedAnswers:
             return
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
-        do = "the plan does not change"
-        if lost.keys() & self.others.keys():
-            do, forms = "the call does not name", {OMITTED: "clear", **forms}
-        raise WrongAssumption(f"{ANSWERS} cleared {count_noun(len(lost), 'answer')} that {do}, {back}", values=forms)
+        is_omitted = not lost.keys().isdisjoint(self.others)
+        do = "the call does not name" if is_omitted else "the plan does not change"
+        raise WrongAssumption(
+            f"{ANSWERS} cleared {count_noun(len(lost), 'answer')} that {do}, {back}",
+            values={OMITTED: "clear", **forms} if is_omitted else forms,
+        )
 
     def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
         """Send all answers of the person, in other forms if those assumed are refused.

@@ -6,7 +6,7 @@ of answers and times). What was sent and what is read back tell the explanations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Final
@@ -39,12 +39,8 @@ from lmsconf.model.time_formats import cut_time, duration_in_words
 
 def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
     """Return the hint. purpose: what follows on `Set in the project file`."""
-    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *dialect_lines(values)])
-
-
-def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
-    """Return the values as lines below `dialect:`."""
-    return [f"    {key}: {format_inline(value, in_brackets=False)}" for key, value in sorted(values.items())]
+    lines = [f"    {key}: {format_inline(value, in_brackets=False)}" for key, value in sorted(values.items())]
+    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *lines])
 
 
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
@@ -77,21 +73,6 @@ _PRECISIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Key → how a service may cut its time. Minutes of a window are tried as a value of their key."""
 
 
-class _Left(Struct, frozen=True):
-    """One key of a change that a fresh plan still has: `before` is live.
-
-    change: of the fresh plan. planned: of the plan that was applied. calls: of that plan, for this resource.
-    zone: the name of the project's time zone.
-    """
-
-    field: FieldChange
-    change: Change
-    planned: Change
-    calls: Sequence[Call]
-    zone: str | None
-    behaviour: Callable[[str], str]
-
-
 def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
     """Return the problem of a change that a fresh plan still has, although its calls were accepted."""
     calls = [call for call in plan.calls if call.address == change.address]
@@ -104,8 +85,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
         if change.action is Action.DELETE:
             message, explained = f"{message}: it is still there", []
         elif planned is not None and change.action is not Action.CREATE:
-            left = [_Left(field, change, planned, calls, plan.timezone, spec.behaviour) for field in change.fields]
-            explained = [*map(_explained, left)]
+            explained = [_explained(one, change, planned, calls, plan.timezone, spec) for one in change.fields]
             message = f"{message}: {few(map(_seen, change.fields, explained), '; ')}"
     values = {key: value for one in explained for key, value in one.values.items()}
     keys = dict.fromkeys(key for one in explained for key in one.keys if key not in values)
@@ -131,95 +111,100 @@ def _seen(field: FieldChange, explanation: _Explanation) -> str:
     return f"{said} ({explanation.why})" if explanation.why else said
 
 
-def _explained(left: _Left) -> _Explanation:
-    """Return what would explain that one key is not as planned, by the operations that should have changed it."""
-    path, sent = left.field.path, {call.operation for call in left.calls}
-    top, _, _ = path.partition(".")
+def _explained(
+    field: FieldChange, change: Change, planned: Change, calls: Sequence[Call], zone: str | None, spec: ApiSpec
+) -> _Explanation:
+    """Return what would explain that one key is not as planned, by the operations that should have changed it.
+
+    field, change: of a fresh plan, which still has them: `before` is live. planned, calls: of the plan that
+    was applied, for this resource. zone: the name of the project's time zone.
+    """
+    path, sent = field.path, {call.operation for call in calls}
     for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
-        return _of_list(left, operation)
+        return _of_list(field, change, [call for call in calls if call.operation == operation], spec)
     if "content-targets.create" in sent and path in TARGET_KEYS:
-        return _of_target(left)
-    if ANSWERS in sent and top == "answers":
-        return _of_answer(left)
+        return _of_target(field, change, planned, zone, spec)
+    if ANSWERS in sent and path.startswith("answers"):
+        return _of_answer(field, planned)
     if (
         "users.update-metadata" in sent
-        and top == "metadata"
-        and left.field.before is not None
-        and left.field.after is None
+        and path.startswith("metadata")
+        and field.before is not None
+        and field.after is None
     ):
         return _Explanation({METADATA_MODE: "merge"}, why="the service keeps what a call omits")
-    if "custom-fields.replace" in sent and path == "description" and not left.field.after:
-        return _Explanation({CLEAR_DESCRIPTION: "null" if left.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
-    if path == "custom_archive_date" and (why := deviation_of(left.field)):
+    if "custom-fields.replace" in sent and path == "description" and not field.after:
+        return _Explanation({CLEAR_DESCRIPTION: "null" if spec.behaviour(CLEAR_DESCRIPTION) == "empty" else "empty"})
+    if path == "custom_archive_date" and (why := deviation_of(field)):
         return _Explanation(why=why)
-    named = {
+    key = {
         "first_name": "users.create.firstName",
         "last_name": "users.create.lastName",
         "language": "users.create.language",
         "custom_archive_date": "users.set-custom-archived-date.date",
         "name": "manual-groups.rename.name",
-    }
-    key = named.get(path, "")
+    }.get(path, "")
     return _Explanation(keys=(key,) if key.rpartition(".")[0] in sent else ())
 
 
-def _of_list(left: _Left, operation: str) -> _Explanation:
+def _of_list(field: FieldChange, change: Change, calls: Sequence[Call], spec: ApiSpec) -> _Explanation:
     """A list of people: were the missing ones in it before, or did the calls of that operation name them?"""
-    missing = {*_texts(left.field.added)}
-    batches = [{*call.people} for call in left.calls if call.operation == operation]
+    missing = {*_texts(field.added)}
+    batches = [{*call.people} for call in calls]
     named = set().union(*batches)
     arrived = named - missing
     if not missing:
         return _Explanation()
-    if arrived and left.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
-        live = members(left.change.before).get(left.field.path)
-        holds = "they were in the list before"
-        if isinstance(live, list) and {*_texts(live)} == arrived:
-            people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
-            holds = f"the list now holds only {people} added"
-        return _Explanation({ADD_MODE: "replace"}, why=f"{holds}: the service replaces")
+    if arrived and spec.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
+        live = members(change.before).get(field.path)
+        holds_only = isinstance(live, list) and {*_texts(live)} == arrived
+        people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
+        why = f"the list now holds only {people} added" if holds_only else "they were in the list before"
+        return _Explanation({ADD_MODE: "replace"}, why=f"{why}: the service replaces")
     if arrived:
         return _Explanation(why="the service passed them over")
-    keys = tuple(key for key in load_api_description().names if key.startswith(f"{operation}."))
-    if left.field.path == "managers" and left.behaviour(WHO_CAN_MANAGE) == "anybody":
+    keys = tuple(key for key in load_api_description().names if key.startswith(f"{calls[0].operation}."))
+    if field.path == "managers" and spec.behaviour(WHO_CAN_MANAGE) == "anybody":
         return _Explanation(keys=(*keys, WHO_CAN_MANAGE), why="nobody was added, as where managers need the right")
     return _Explanation(keys=keys, why="nobody was added")
 
 
-def _of_answer(left: _Left) -> _Explanation:
+def _of_answer(field: FieldChange, planned: Change) -> _Explanation:
     """An answer: one that no call named, one that was to be cleared, or one that was to be given."""
-    live, wanted = left.field.before, left.field.after
-    was_named = any(one.path == left.field.path for one in left.planned.fields)
-    if not was_named and left.planned.action is not Action.CREATE and not live:
+    live, wanted = field.before, field.after
+    was_named = any(one.path == field.path for one in planned.fields)
+    if not was_named and planned.action is not Action.CREATE and not live:
         return _Explanation({OMITTED: "clear"}, why="the service clears the answers that a call omits")
-    several = isinstance(live or wanted, list) or left.field.added or left.field.removed
-    of = answer_value_key if wanted or left.field.added else clear_answer_key
+    several = isinstance(live or wanted, list) or field.added or field.removed
+    of = answer_value_key if wanted or field.added else clear_answer_key
     keys = tuple(map(of, ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")))
-    is_shown = live or left.field.removed
+    is_shown = live or field.removed
     return _Explanation(
         keys=keys, why="" if is_shown else "a service may not show answers to hidden fields: leave them out"
     )
 
 
-def _of_target(left: _Left) -> _Explanation:
+def _of_target(field: FieldChange, change: Change, planned: Change, zone: str | None, spec: ApiSpec) -> _Explanation:
     """A value of an assignment."""
-    path, live, wanted = left.field.path, left.field.before, left.field.after
-    why = deviation_of(left.field)
-    is_kept = left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields
-    if why and (not is_kept or _cut(left.field)):
-        is_local = left.zone is not None and _instant(live) - _instant(wanted) == _instant(wanted).utcoffset()
-        return _Explanation({TIME_ZONE: str(left.zone)} if is_local else {}, why=why)
+    path, live, wanted = field.path, field.before, field.after
+    why = deviation_of(field)
+    is_kept = planned.action is Action.UPDATE and planned.fields == change.fields
+    if why and (not is_kept or _cut(field)):
+        is_local = zone is not None and _instant(live) - _instant(wanted) == _instant(wanted).utcoffset()
+        return _Explanation({TIME_ZONE: str(zone)} if is_local else {}, why=why)
     if is_kept:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory" or (live is None and wanted is not None):
         return _Explanation(keys=(TARGET_KEYS[path],))
-    if wanted is None and left.planned.action is not Action.UPDATE:
-        again = ", or apply again to clear it" if left.planned.action is Action.CREATE else ""
-        stays = path == "visible_from" and left.behaviour(ON_EXISTING) == "recreate"
-        values = {DEFAULT_START: "now"} if stays and left.behaviour(DEFAULT_START) == "open" else {}
-        return _Explanation(values, why=f"the service sets it by itself: declare a value{again}")
+    if wanted is None and planned.action is not Action.UPDATE:
+        again = ", or apply again to clear it" if planned.action is Action.CREATE else ""
+        stays = path == "visible_from" and spec.behaviour(ON_EXISTING) == "recreate"
+        return _Explanation(
+            {DEFAULT_START: "now"} if stays and spec.behaviour(DEFAULT_START) == "open" else {},
+            why=f"the service sets it by itself: declare a value{again}",
+        )
     if wanted is None:
-        tried = left.behaviour(CLEAR_TIME)
+        tried = spec.behaviour(CLEAR_TIME)
         other = " or ".join(way for way in ("null", "omit", "empty") if way != tried)
         return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {other} may")
     if abs(_instant(live) - _instant(wanted)) < timedelta(minutes=1) and not _instant(live).second:

@@ -200,7 +200,7 @@ def _send_calls(
             tell=end,
             begin=begin,
             stop_waiting=resolver.stop_waiting.set,
-            weight=first_calls.weight,
+            weight=first_calls.priority,
             is_serial=first_calls.is_serial,
         ).run(interrupts)
         run.side_effects = first_calls.side_effects

@@ -8,7 +8,7 @@ is one that the plan announces, written in another way.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
 from math import inf
@@ -87,7 +87,7 @@ class Attempt(Struct, frozen=True):
 
 
 class ValueSearch:
-    """The search for one call. rewrite: changes a body before it is sent. as_assumed: it is tried as it is first."""
+    """The search for one call. rewrite: changes a body before it is sent."""
 
     def __init__(
         self,
@@ -98,19 +98,15 @@ class ValueSearch:
         client: Client,
         sent: IssuedRequest,
         rewrite: Callable[[object], object] | None = None,
-        *,
-        as_assumed: bool = False,
     ) -> None:
-        self._now, self._fields, self._as_assumed = workspace.now, fields, as_assumed
+        self._now, self._fields = workspace.now, fields
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
         self.client, self._sent, self.call = client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
-        self._planned = [call.operation for call in plan.calls if call.address == self.call.address]
-        own = [one for one in plan.changes if one.address == self.call.address]
-        self._wanted = [field for one in own for field in one.fields]
+        self._left_of = partial(differences_left, plan, sent.call)
         # So it may be deleted and created again.
-        self._creates = any(one.action is Action.CREATE for one in own)
+        self._creates = creates(plan, sent.call)
         self._at_first: Mapping[str, Listing[Any]] = {}
         self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if self._creates else {}
 
@@ -131,8 +127,7 @@ class ValueSearch:
         left = {clear_answer_key(one.type) for one in self._fields.values() if normalize_name(one.name) in names}
         self._answered = keys & left
         # An object that clears an answer has the form of one that gives it.
-        forms = {_CLEARING[key] for key in self._answered}
-        unknown = frozenset(form for form in forms if not self.client.spec.is_known(form))
+        unknown = frozenset(_CLEARING[key] for key in self._answered if not self.client.spec.is_known(_CLEARING[key]))
         if not unknown or self._is_enough:
             return found
         again = self._find(self._answered | unknown, refusal)
@@ -147,11 +142,6 @@ class ValueSearch:
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
         self._is_refused = refusal is not None
-        if self._as_assumed:
-            now = self._tried({})
-            if now.is_done:
-                return now
-            refusal = now.refusal
         reached = Attempt({}, refusal, self._left({}))
         while reached.left < inf:
             tried = keys - _NOT_TRIED
@@ -211,13 +201,12 @@ class ValueSearch:
                 if now.left < inf:
                     seen.setdefault(now.without(value), []).append(now)
             alike, *others = sorted(seen.values(), key=len, reverse=True)
+            odd = others[0][0] if len(others) == 1 and len(alike) > 1 and len(others[0]) == 1 else None
             # Once for each key: only what leaves less may replace what was found. A time that is refused in one form
             # alone is in the wrong form, and not nearer.
-            if key not in found and key != TIME_FORMAT and len(others) == 1 and len(alike) > 1 and len(others[0]) == 1:
-                odd = others[0][0]
-                if odd is not None:
-                    # What a refused call has not changed is no step back.
-                    return replace(odd, left=reached.left)
+            if odd is not None and key not in found and key != TIME_FORMAT:
+                # What a refused call has not changed is no step back.
+                return replace(odd, left=reached.left)
         return None
 
     def _smaller_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
@@ -238,26 +227,20 @@ class ValueSearch:
             self._rewrite, self._tried_before = partial(_without, frozenset(map(spoken, optional - kept))), {}
             self._sends = 0
             now, tried = self._once({}), demanded | kept
-            if now.left < reached.left:
-                return now
-            if step := self._step(tried, reached) or self._joint_step(tried, reached):
+            step = now if now.left < reached.left else self._step(tried, reached) or self._joint_step(tried, reached)
+            if step is not None:
                 return step
         self._rewrite = rewrite
         return None
 
     def _joint_step(self, keys: frozenset[str], reached: Attempt) -> Attempt | None:
         """Return the next values of several keys at once that are nearer to what was planned."""
-        current = self.client.spec.with_values(reached.values).behaviour
-        for more in joint_values(sorted(keys), current, reached.refusal or ""):
-            if self._is_enough:
-                break
-            # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
-            if reached.refusal is None and load_api_description().names.keys() >= more.keys():
-                continue
-            now = self._once({**reached.values, **more})
-            if now.left < reached.left:
-                return now
-        return None
+        names, spec = load_api_description().names.keys(), self.client.spec.with_values(reached.values)
+        joint = joint_values(sorted(keys), spec.behaviour, reached.refusal or "")
+        # Where names are passed over, each shows by itself, but for a time whose form is wrong too.
+        likely = (more for more in joint if reached.refusal is not None or not names >= more.keys())
+        attempts = (self._once({**reached.values, **more}) for more in likely)
+        return next((now for now in attempts if now.left < reached.left), None)
 
     @property
     def _is_enough(self) -> bool:
@@ -284,19 +267,18 @@ class ValueSearch:
         values: those of what was found that are certain, and of what it has changed along.
         """
         left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
-        if values:
+        if values or self._is_enough:
             return values, left
-        if not self._is_enough:
-            body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
-            names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
-            if keys & {ON_EXISTING, CLEAR_TIME} and not self._creates and not keys & names:
-                # The parts have the right names, and every way to write them was tried. What clears a time is not
-                # needed where an assignment is created again; any other value would be refused again.
-                if CLEAR_TIME in keys or self._refuses_what_is_live():
-                    return {ON_EXISTING: "recreate"}, frozenset()
-            elif keys <= _CLEARING.keys() | {OMITTED}:
-                # The call is right in all else, and every form that may clear an answer was tried.
-                return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
+        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
+        names = {key for key in load_api_description().names if body.get(spoken(key)) not in (None, "")}
+        if keys & {ON_EXISTING, CLEAR_TIME} and not self._creates and not keys & names:
+            # The parts have the right names, and every way to write them was tried. What clears a time is not
+            # needed where an assignment is created again; any other value would be refused again.
+            if CLEAR_TIME in keys or self._refuses_what_is_live():
+                return {ON_EXISTING: "recreate"}, frozenset()
+        elif keys <= _CLEARING.keys() | {OMITTED}:
+            # The call is right in all else, and every form that may clear an answer was tried.
+            return dict.fromkeys(sorted(self._answered), NEVER_CLEARED), frozenset()
         return {}, left
 
     def delete_created(self) -> None:
@@ -311,21 +293,18 @@ class ValueSearch:
         if not self._is_refused:
             return True
         live = next((one.before for one in self._changes({})), None)
-        body = body_of_live(self.client.spec, self._sent.body, live)
-        try:
-            self._sent.send_again(self.client, body)
-        except Rejected:
-            return True
-        return False
+        with suppress(Rejected):
+            self._sent.send_again(self.client, body_of_live(self.client.spec, self._sent.body, live))
+            return False
+        return True
 
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""
         self._snapshot = self._read()
         plan = self._replan(values)
+        alike = [call for call in plan.calls if call.operation == self.call.operation] if plan else []
         with suppress(KeyError):
-            for call in plan.calls if plan else ():
-                if call.operation == self.call.operation:
-                    return replace(issued(call, self._sent.ids), call=self.call)
+            return replace(issued(alike[0], self._sent.ids), call=self.call) if alike else None
         return None
 
     def _tried(self, values: Mapping[str, Value]) -> Attempt:
@@ -395,28 +374,20 @@ class ValueSearch:
             return ""  # It needs a resource that this run has not created.
         return None
 
-    def _names_nobody(self, call: Call) -> bool:
-        """Whether the rewritten body of a call names nobody: one person waits for the others."""
+    def _names_anybody(self, call: Call) -> bool:
+        """Whether the rewritten body of a call names anybody."""
         with suppress(KeyError):
-            body = self._rewrite(fill_refs_in_body(call.body, self._sent.ids))
-            return call.operation in LISTS and not named_people(body)
-        return False
+            return bool(named_people(self._rewrite(fill_refs_in_body(call.body, self._sent.ids))))
+        return True
 
     def _left(self, values: Mapping[str, Value]) -> float:
         """Return how many planned differences are left under these values; inf if there is no plan."""
         plan = self._replan(values)
         if plan is None:
             return inf
-        if all(map(self._names_nobody, calls_left(plan, self.call, self._planned))):
-            return 0
-        changes = [change for change in plan.changes if change.address == self.call.address]
-        if any(one.action is Action.CREATE for one in changes):
-            return _WHOLE
-        fields = [field for one in changes for field in one.fields]
-        if fields and deviates(fields, self._wanted):
-            return 0  # It arrived, and no value makes the service keep it otherwise.
-        # A value that is there, and differs, is nearer than none.
-        return 1 + sum(1 if field.before else 2 for field in fields)
+        # A list that names nobody waits for the person who is added last.
+        calls = tuple(call for call in plan.calls if call.operation not in LISTS or self._names_anybody(call))
+        return self._left_of(replace(plan, calls=calls))
 
 
 def _without(names: frozenset[str], body: object) -> object:
@@ -424,13 +395,31 @@ def _without(names: frozenset[str], body: object) -> object:
     return {name: value for name, value in body.items() if name not in names} if isinstance(body, dict) else body
 
 
-def calls_left(fresh: Plan, call: Call, planned: Collection[str]) -> list[Call]:
-    """Return what a fresh plan still sends to the resource of a call: its operation, and those that were not planned.
+def creates(plan: Plan, call: Call) -> bool:
+    """Whether a plan creates the resource of a call."""
+    return any(one.action is Action.CREATE for one in plan.changes if one.address == call.address)
 
-    planned: the operations that the plan has for the resource, each as often as it is called.
+
+def differences_left(plan: Plan, call: Call, fresh: Plan, *, is_gone: bool = False, is_new: bool = False) -> float:
+    """Return how many differences of a plan a fresh plan still has, for the resource of a call.
+
+    is_gone: the call itself is not left: of several calls of its operation, the others do the rest. is_new: it
+    creates the resource, of which a service may set parts by itself. No value explains those, or a time that is
+    kept otherwise.
     """
-    return [
-        one
-        for one in fresh.calls
-        if one.address == call.address and (one.operation == call.operation or one.operation not in planned)
-    ]
+    planned = [one.operation for one in plan.calls if one.address == call.address]
+    own = [one.operation for one in fresh.calls if one.address == call.address]
+    is_done = is_gone and planned.count(call.operation) > 1
+    # Calls that were not planned may follow from a wrong value.
+    if all(one in planned and (is_done or one != call.operation) for one in own):
+        return 0
+    changes = [one for one in fresh.changes if one.address == call.address]
+    if any(one.action is Action.CREATE for one in changes):
+        return _WHOLE
+    fields = [field for one in changes for field in one.fields]
+    wanted = [field for one in plan.changes if one.address == call.address for field in one.fields]
+    is_set = is_new and all(one.before and one.after is None for one in fields)
+    if fields and (is_set or deviates(fields, wanted)):
+        return 0
+    # A value that is there, and differs, is nearer than none.
+    return 1 + sum(1 if field.before else 2 for field in fields)

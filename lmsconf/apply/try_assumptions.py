@@ -9,7 +9,6 @@ that explains it is searched for, and no other call that rests on the point is s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -37,10 +36,9 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
-from lmsconf.apply.explain_mismatch import deviates, dialect_lines
 from lmsconf.apply.scheduler import LAST
-from lmsconf.apply.search_dialect import ValueSearch, calls_left
-from lmsconf.apply.side_effects import ComparedAccess, ManagerRightMissing, compared_along, sort_of_call
+from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
+from lmsconf.apply.side_effects import ComparedPerson, ManagerRightMissing, sort_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
@@ -50,7 +48,7 @@ from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Plan
+from lmsconf.model.plan import Plan
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -121,7 +119,7 @@ class FirstCalls:
         if self._journal is not None:
             self._journal.record_seen(name, self._spec.behaviour(name.split()[0]))
 
-    def weight(self, call: Call) -> int:
+    def priority(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each.
 
         Of calls with as many, those come first whose values show whether the names are right.
@@ -136,79 +134,79 @@ class FirstCalls:
         )
         return 2 * len(self._keys[call.id]) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
-    def is_serial(self, call: Call, keys: frozenset[str] | None = None) -> bool:
-        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time.
-
-        keys: those that it rests on; default: as far as it can be known before it is sent.
-        """
-        keys = self._resting(call, call.body) if keys is None else keys
+    def is_serial(self, call: Call) -> bool:
+        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
         followed = self._followed.get(call.id, "")
         return any(
             some & self._wrong.keys() or some & self._untried - (self._shown_empty & self._empty.get(id, frozenset()))
-            for id, some in ((call.id, keys), (followed, self._keys.get(followed, frozenset())))
+            for id, some in ((call.id, self._resting(call)), (followed, self._keys.get(followed, frozenset())))
         )
 
-    def _resting(self, call: Call, body: object) -> frozenset[str]:
-        """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
+    def _resting(self, call: Call) -> frozenset[str]:
+        """Return the keys that a call rests on, as far as it can be known before it is sent."""
         keys = self._keys[call.id]
         if call.operation in LISTS:
             # An empty list can show it, too.
             is_open = call.operation in self._lists or not self._lists
             keys = keys | ({ADD_MODE} & self._untried) if is_open else keys - {ADD_MODE}
-            if named_people(body) <= self._most_added:
+            if named_people(call.body) <= self._most_added:
                 keys -= {BATCH}
         return keys
 
     def send(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
-        """Return the response to a call, sent as `_tried` does; compare what the first of its sort does along."""
-        sort, access = sort_of_call(sent.call), None
-        with suppress(ApiError):
-            if sort in self._watched:
-                access = ComparedAccess(client, sent, self._plan.changes)
-        response = self._tried(client, sent, send)
-        with suppress(ApiError):
-            if access is not None and sort in self._watched:
-                self._watched.discard(sort)
-                self.side_effects.extend(access.along(self._resolver))
-                self._note(f"{MANAGED_GROUPS} {sort}")
-        return response
-
-    def _tried(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
-        """Send a call, with its resource compared if it is the first to rest on an assumption.
+        """Send a call; compare what it changes if it is the first to rest on an assumption, or of its sort.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
-        keys = self._resting(sent.call, sent.body)
-        if not self.is_serial(sent.call, keys):
-            return send(sent)
+        keys = self._resting(sent.call)
         followed = self._keys.get(self._followed.get(sent.call.id, ""), frozenset())
         if wrong := sorted((keys | followed) & self._wrong.keys()):
             if sent.call.id not in self.replacing:
                 raise WrongAssumption(f"it rests on {wrong[0]}, too: {self._wrong[wrong[0]]}", sent=False)
             # What it takes the place of is deleted already.
-            as_found = self._search(client, sent).as_spoken(self._found)
             with client.speaking(self._found):
-                return send(as_found or sent)
-        if sent.call.operation == ANSWERS and keys & self._untried:
+                return send(self._search(client, sent).as_spoken(self._found) or sent)
+        keys = keys & self._untried if self.is_serial(sent.call) else frozenset()
+        if keys and sent.call.operation == ANSWERS:
             # A body does not show the types of the fields.
-            keys = answer_keys(client, sent, self._fields)
-        return self._tried_along(client, sent, keys & self._untried, send)
+            keys = answer_keys(client, sent, self._fields) & self._untried
+        return self._tried_along(client, sent, keys, send)
 
     def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
-        """Send a call that rests on these keys; compare what the service may change along with it."""
-        along = compared_along(client, sent, self._resolver, keys, self._able, self._removed)
-        if along is None:
-            return self._tried_alone(client, sent, keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}, send)
-        response: Json = None
-        failed: WrongAssumption | None = None
+        """Send a call that rests on these keys; compare what the service may change of a person along."""
+        sort = sort_of_call(sent.call)
+        changes = self._plan.changes if sort in self._watched else ()
+        person = ComparedPerson(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         try:
-            response = self._tried_alone(client, sent, keys - {MANAGED_GROUPS}, send)
-        except WrongAssumption as error:
-            failed = error
+            response = self._tried_alone(client, sent, alone, send)
+        except WrongAssumption as failed:
+            if person.key is not None:
+                self._compare_along(person, sent, failed)
+            raise
+        along = self._compare_along(person, sent)
+        if person.key is not None:
+            self._note(person.key)
+            self._untried.discard(person.key)
+        if along is not None and sort in self._watched:
+            self._watched.discard(sort)
+            self.side_effects.extend(along)
+            self._note(f"{MANAGED_GROUPS} {sort}")
+        return response
+
+    def _compare_along(
+        self, person: ComparedPerson, sent: IssuedRequest, failed: WrongAssumption | None = None
+    ) -> list[Problem] | None:
+        """Return the warnings of what a call has changed along; None if that cannot be read, and need not be.
+
+        Raises WrongAssumption, with that of the call if it failed, too.
+        """
         try:
-            along.compare()
+            return [*person.compare()]
         except ApiError as error:
+            if person.key is None:
+                return None
             raise WriteOutcomeUnknown(
                 f"the call was accepted, but people could not be read after it: {error.message}",
                 hint=error.hint,
@@ -218,11 +216,6 @@ class FirstCalls:
             message, values = (f"{failed.message}; ", failed.values) if failed else ("", {})
             values = {**values, **wrong.values}
             raise self._told((), f"{message}{wrong.message}", values, refused=False, is_done=False) from wrong
-        if failed:
-            raise failed
-        self._note(along.key)
-        self._untried.discard(along.key)
-        return response
 
     def _tried_alone(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys, and compare what it is for."""
@@ -230,10 +223,11 @@ class FirstCalls:
             return send(sent)
         if sent.call.operation in LISTS and ADD_MODE in keys:
             return self._first_addition(client, sent, keys, send)
-        compared: ComparedAnswers | None = None
-        if sent.call.operation == ANSWERS:
-            changed = self._answers_changed(sent.call.address)
-            compared = ComparedAnswers(client, sent, self._resolver, self._fields, changed)
+        compared = (
+            ComparedAnswers(client, sent, self._resolver, self._fields, self._answers_changed(sent.call.address))
+            if sent.call.operation == ANSWERS
+            else None
+        )
         try:
             response = send(sent)
             if compared is None:
@@ -254,39 +248,34 @@ class FirstCalls:
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
-        added, rewrite = compared.sent, compared.without_last if compared.is_new else None
-        if is_whole:
-            added, rewrite = replace(added, body=compared.with_others(added.body)), compared.with_others
-        response: Json = None
-        try:
-            response = send(added)
-            # A list that was begun shows first whether who was in it stays.
-            shows = begun is not None and compared.compare()
-            if not shows:
-                self._refuse_unshown(client, sent)
-                shows = compared.compare()
-        except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, rewrite)
-            error = self._explained(keys, failed, search, lambda: self._compare(compared)) or failed
-            if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
-                raise error from failed
-            # A service may refuse people who are in the list already.
-            self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
-            self._untried |= keys
-            search = self._search(client, sent, as_assumed=True)
-            if again := self._explained(keys, failed, search, compared.compare):
-                raise again from failed
-            shows, is_whole = True, False
-        else:
-            self._note_added(client, added)
+        for whole in (True, False) if is_whole else (False,):
+            added = replace(sent, body=compared.rewritten(sent.body)) if whole else compared.sent
+            try:
+                response = send(added)
+                # A list that was begun shows first whether who was in it stays.
+                shows = begun is not None and compared.compare()
+                if not shows:
+                    self._refuse_unshown(client, sent)
+                    shows = compared.compare()
+                break
+            except (Rejected, WrongAssumption) as failed:
+                search = self._search(client, sent, compared.rewritten if whole or compared.is_new else None)
+                error = self._explained(keys, failed, search, partial(self._compare, compared)) or failed
+                if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
+                    raise error from failed
+                # A service may refuse people who are in the list already: the new ones are named alone.
+                self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
+                self._untried |= keys
+                self._resolver.again(sent.call)
+        self._note_added(client, added)
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys - {ADD_MODE}, sent.call)
-        if shows and compared.others and not is_whole:
+        if shows and compared.others and not whole:
             self._note_mode(sent.call.operation)
         return response
 
     def _compare(self, compared: ComparedList) -> bool:
-        """Compare a list after a search, which leaves one person out; return whether it is whole."""
+        """Compare a list after a search, which leaves one person out of a new one; return whether it is whole."""
         is_whole = compared.compare()
         if compared.is_new and (is_whole := compared.add_last()):
             self._note_mode(compared.sent.call.operation)
@@ -301,33 +290,22 @@ class FirstCalls:
 
     def _answers_changed(self, address: Address) -> set[str]:
         """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
-        fields = [(one.address, field) for one in self._plan.changes for field in one.fields]
-        paths = [field.path.partition(".") for of, field in fields if of == address]
-        changed = {normalize_name(name) for key, _, name in paths if key == "answers"}
-        renamed = [field for of, field in fields if of.kind == CUSTOM_FIELD and field.path == "name"]
-        return changed | {
-            normalize_name(str(one.before)) for one in renamed if normalize_name(str(one.after)) in changed
-        }
+        own = [field.path for one in self._plan.changes if one.address == address for field in one.fields]
+        changed = {normalize_name(path.removeprefix("answers.")) for path in own if path.startswith("answers.")}
+        fields = [one for one in self._plan.changes if one.address.kind == CUSTOM_FIELD]
+        names = [(str(name.before), str(name.after)) for one in fields for name in one.fields if name.path == "name"]
+        return changed | {normalize_name(old) for old, new in names if normalize_name(new) in changed}
 
     def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
-        planned = [call.operation for call in self._plan.calls if call.address == sent.call.address]
         try:
             fresh = self._resolver.shown(sent)
         except WrongAssumption as second:
             raise without_second(client, sent, self._resolver, second) from second
-        if fresh is None:
-            return
-        left = calls_left(fresh, sent.call, planned)
-        if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent):
-            # Another call of this run does the rest.
-            left = [one for one in left if one.operation not in planned]
-        # No key explains what the service sets by itself, or a time that it keeps otherwise.
-        own = [one for one in self._plan.changes if one.address == sent.call.address]
-        fields = [field for one in fresh.changes if one.address == sent.call.address for field in one.fields]
-        creates = sent.call.id in self.replacing or any(one.action is Action.CREATE for one in own)
-        is_set = creates and all(one.before and one.after is None for one in fields)
-        if left and not (fields and (is_set or deviates(fields, [field for one in own for field in one.fields]))):
+        is_new = sent.call.id in self.replacing or creates(self._plan, sent.call)
+        if fresh is not None and differences_left(
+            self._plan, sent.call, fresh, is_gone=not is_left(fresh, sent), is_new=is_new
+        ):
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(
@@ -391,10 +369,9 @@ class FirstCalls:
         self._hold_back({*values, *left} or keys, message)
         if is_done:
             message = f"{message}; sent once more with other values, it did what was planned"
-        lines = ["Right for this service:", *dialect_lines(values)] if values else []
-        if left or not values:
-            lines.append(_look_at(left or keys))
-        return WrongAssumption(message, hint="\n".join(lines), values=values, refused=refused, is_done=is_done)
+        # The report has all values as one block to paste.
+        hint = _look_at(left or keys) if left or not values else None
+        return WrongAssumption(message, hint=hint, values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
         self._untried -= set(keys)

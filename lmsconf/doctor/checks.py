@@ -127,8 +127,10 @@ def _token(settings: Settings, now: datetime) -> CheckResult:
 
 def _names(reader: Api) -> Iterable[CheckResult]:
     """Report how many custom fields there are, and names that are live more than once."""
-    operations = {kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None}
-    operations[CONTENT] = CATALOG
+    operations = {
+        **{kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None},
+        CONTENT: CATALOG,
+    }
     listings = reader.together({name: partial(reader.rows, operation) for name, operation in operations.items()})
     used = len(listings[CUSTOM_FIELD].rows)
     message = f"{used} of {MOST_FIELDS} custom fields are used"

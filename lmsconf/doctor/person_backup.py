@@ -76,8 +76,7 @@ class PersonBackup(Struct, frozen=True):
     @property
     def answered_types(self) -> list[str]:
         """The types of the fields that the person has answered."""
-        types = {normalize_name(field.name): field.type for field in self.fields}
-        return sorted({types[answer.field] for answer in self.answers or () if answer.field in types})
+        return sorted({field.type for field in self.fields if normalize_name(field.name) in _answered(self)})
 
     def retake(self, client: TrialClient) -> PersonBackup:
         """Read the same person again."""
@@ -188,12 +187,15 @@ class PersonBackup(Struct, frozen=True):
         """Send metadata in place of all that the person has."""
         return client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(metadata)})
 
-    def restore_answers(self, client: TrialClient) -> None:
-        """Restore all answers, trying every form."""
+    def restore_answers(self, client: TrialClient, tries: Iterable[Trying] = ()) -> Trying | None:
+        """Send all answers, in every form until none is missing; return the form that was accepted.
+
+        tries: the forms; default: the likeliest first.
+        """
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        self._until(
+        return self._until(
             client,
-            candidate_combinations(keys, client.likely_value),
+            tries or candidate_combinations(keys, client.likely_value),
             partial(self.send_answers, client),
             lambda now: not now.lacks_answers_of(self),
         )
@@ -204,11 +206,9 @@ class PersonBackup(Struct, frozen=True):
         tries: Iterable[Trying],
         send: Callable[[Trying], WriteResult],
         done: Callable[[PersonBackup], bool],
-    ) -> None:
-        """Try one dialect after the other until the person is read back in the wanted state."""
-        for trying in tries:
-            if send(trying).accepted and done(self.retake(client)):
-                return
+    ) -> Trying | None:
+        """Try one dialect after the other until the person is read back in the wanted state; return it."""
+        return next((trying for trying in tries if send(trying).accepted and done(self.retake(client))), None)
 
     def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
         """Clear the answer to one field, trying up to 300 forms."""

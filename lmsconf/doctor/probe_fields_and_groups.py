@@ -7,12 +7,10 @@ renaming and of adding people, and how many ids a call may carry.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Final, cast
-
-from msgspec import Struct
+from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
@@ -23,7 +21,7 @@ from lmsconf.api.spec.dialect_candidates import (
     Value,
 )
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
+from lmsconf.doctor.probe_trials import SEEN, ScratchObjects, TrialClient, WriteResult, required
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
@@ -45,7 +43,6 @@ def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
         )
     client.record_undetermined((CLEAR_DESCRIPTION,), "the scratch field did not get a description")
     required(put({}).accepted, "replacing the scratch field is refused although no smart group names it")
-    required(SMART_GROUPS not in scratch.left, reason_of_leftover(SMART_GROUPS))
     required(len(field.choices) == 2, "the scratch field did not get its two choices")
     _learn_in_use(client, scratch, field)
 
@@ -117,43 +114,38 @@ def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -
     client.try_candidates(RENAME, works)
 
 
-class ManagerCandidate(Struct, frozen=True):
-    """A person who can be made manager for a try.
-
-    is_able: whether they have a right that some services require of managers; None if it is not known. is_scratch:
-    whether it is an account of the probe, which may be given the manager right.
-    """
-
-    id: str
-    is_able: bool | None
-    is_scratch: bool = False
+Managers: TypeAlias = "Mapping[str, bool | None]"
+"""The ids of people to make manager → whether they have a right that some services require; None: not known."""
 
 
 def probe_member_keys(
     client: TrialClient,
     scratch: ScratchObjects,
-    group: str,
+    group: Mapping[str, str],
     people: Sequence[str],
-    managers: Sequence[ManagerCandidate],
+    managers: Managers,
+    accounts: Collection[str],
 ) -> None:
     """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
-    people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
-    managers: people to make manager; one without and one with the right show whether it is required.
+    group: the path parameter of the scratch group, its name and the id. people: a second one shows whether the
+    first one stays in the list; more of them, how many a call may name. managers: one without and one with the
+    right show whether it is required. accounts: the ids of those of the probe, which may be given the right.
     """
     client.conclude_value(MEMBERS, _working_name(client, scratch, MEMBERS, group, people[0]))
-    _learn_managers(client, scratch, group, managers)
-    client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
+    _learn_managers(client, scratch, group, managers, accounts)
+    client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers, accounts))
     client.learn((BATCH,), partial(_learn_batch, client, group, people))
-    client.learn((ADD_MODE,), partial(_learn_mode, client, scratch, group, people, managers))
+    client.learn((ADD_MODE,), partial(_learn_mode, client, scratch, group, people, managers, accounts))
 
 
 def _learn_mode(
     client: TrialClient,
     scratch: ScratchObjects,
-    group: str,
+    group: Mapping[str, str],
     people: Sequence[str],
-    candidates: Sequence[ManagerCandidate],
+    candidates: Managers,
+    accounts: Collection[str],
 ) -> None:
     """Probe whether adding a second person to a list keeps the first one in it: of members, then of managers.
 
@@ -162,11 +154,10 @@ def _learn_mode(
     required(len(people) > 1, "it needs a second person; pass --user EMAIL twice")
     required(client.is_determined(MEMBERS), "nobody can be added")
     kept = [_keeps(client, MEMBERS, group, people[:2])]
-    managers = sorted(candidates, key=lambda one: one.is_able is not True)[:2] if kept[0] else []
-    for one in managers:
-        if one.is_scratch:
-            _endow(client, one.id, "true")
-    able = [one.id for one in managers]
+    able = sorted(candidates, key=lambda id: candidates[id] is not True)[:2] if kept[0] else []
+    for id in able:
+        if id in accounts:
+            _endow(client, id, "true")
     kept.append(_keeps(client, MANAGERS, group, able))
     if all(kept):
         scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
@@ -175,7 +166,7 @@ def _learn_mode(
         field = scratch.create_field("CHOICE", "managers", _TEXT)
         condition = {"customFieldId": str(field.id), "choiceIds": [str(one.id) for one in field.choices]}
         smart = scratch.create(SMART_GROUPS, {"conditions": [condition]}, "managers")
-        kept.append(_keeps(client, SMART_GROUPS.id, str(smart[SMART_GROUPS.id]), able))
+        kept.append(_keeps(client, SMART_GROUPS.id, {SMART_GROUPS.id: str(smart[SMART_GROUPS.id])}, able))
     client.conclude(
         ADD_MODE,
         (kept[0] is None, None, "the second person could not be added"),
@@ -185,29 +176,32 @@ def _learn_mode(
     )
 
 
-def _keeps(client: TrialClient, key: str, group: str, people: Sequence[str]) -> bool | None:
+def _keeps(client: TrialClient, key: str, group: Mapping[str, str], people: Sequence[str]) -> bool | None:
     """Return whether the first of two people stays in a list; None if the second one cannot be added."""
     for one in people:
-        client.send(_LISTS[key][1], path=_path(key, group), fields={"userIds": [one]})
+        client.send(_LISTS[key][1], path=group, fields={"userIds": [one]})
     listed = _people(client, key, group)
-    for one in people:
-        _take_out(client, key, group, one)
+    _take_out(client, key, group, *people)
     return people[0] in listed if len(people) > 1 and people[1] in listed else None
 
 
 def _learn_managers(
-    client: TrialClient, scratch: ScratchObjects, group: str, candidates: Sequence[ManagerCandidate]
+    client: TrialClient,
+    scratch: ScratchObjects,
+    group: Mapping[str, str],
+    candidates: Managers,
+    accounts: Collection[str],
 ) -> None:
     """Probe the managers field, if possible first with a person without the right that some services require."""
-    lacking = next((one for one in candidates if one.is_able is False), None)
-    able = next((one for one in candidates if one.is_able is not False), None)
-    value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking.id)
+    lacking = next((id for id, is_able in candidates.items() if is_able is False), None)
+    able = next((id for id, is_able in candidates.items() if is_able is not False), None)
+    value = None if lacking is None else _working_name(client, scratch, MANAGERS, group, lacking)
     is_refused = lacking is not None and value is None
-    if value is None and able is None and lacking is not None and lacking.is_scratch:
-        _endow(client, lacking.id, "true")
+    if value is None and able is None and lacking is not None and lacking in accounts:
+        _endow(client, lacking, "true")
         able = lacking
     if value is None and able is not None:
-        value = _working_name(client, scratch, MANAGERS, group, able.id)
+        value = _working_name(client, scratch, MANAGERS, group, able)
     why = client.failure_reason(MANAGERS)
     client.conclude(
         MANAGERS,
@@ -219,7 +213,7 @@ def _learn_managers(
         ),
         (True, None, why),
     )
-    is_given = value is not None and lacking and not is_refused and client.read_person(lacking.id).get("manager")
+    is_given = value is not None and lacking and not is_refused and client.read_person(lacking).get("manager")
     client.conclude(
         WHO_CAN_MANAGE,
         (value is None, None, "nobody could be made manager"),
@@ -230,7 +224,9 @@ def _learn_managers(
     )
 
 
-def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+def _learn_managed_groups(
+    client: TrialClient, group: Mapping[str, str], candidates: Managers, accounts: Collection[str]
+) -> None:
     """Probe whether somebody who loses the manager right keeps managing the scratch group.
 
     Only with an account of the probe, or a person who has nothing to lose with the right: no other group, no other
@@ -238,7 +234,7 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     """
     required(client.is_determined(MANAGERS), "nobody could be made manager")
     person = required(
-        next((one.id for one in candidates if one.is_scratch or _is_free(client, one)), None),
+        next((id for id, able in candidates.items() if id in accounts or _is_free(client, id, able)), None),
         "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
     )
     _endow(client, person, "true")
@@ -260,14 +256,15 @@ def _endow(client: TrialClient, person: str, endow: str) -> None:
     client.send("user-access.make-manager", path={"userId": person, "endow": endow})
 
 
-def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
+def _is_free(client: TrialClient, person: str, is_able: bool | None) -> bool:
     """Whether somebody has no rights, manages no group and has no archive date."""
-    return candidate.is_able is False and not any(
-        map(client.read_person(candidate.id).get, ("managerOfGroups", "customArchiveDate", "archivedAt"))
-    )
+    kept = ("managerOfGroups", "customArchiveDate", "archivedAt")
+    return is_able is False and not any(map(client.read_person(person).get, kept))
 
 
-def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group: str, person: str) -> Value | None:
+def _working_name(
+    client: TrialClient, scratch: ScratchObjects, key: str, group: Mapping[str, str], person: str
+) -> Value | None:
     """Return the first name of a list's field that adds the person; remove the person again.
 
     It must add the person twice: a list may show late what another name has done.
@@ -283,7 +280,7 @@ def _working_name(client: TrialClient, scratch: ScratchObjects, key: str, group:
     return value
 
 
-def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None:
+def _learn_batch(client: TrialClient, group: Mapping[str, str], people: Sequence[str]) -> None:
     """Probe how many ids a call may carry, by repeating the first person's id.
 
     A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
@@ -314,12 +311,11 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
     )
 
 
-def _takes(client: TrialClient, group: str, ids: Sequence[str]) -> bool:
+def _takes(client: TrialClient, group: Mapping[str, str], ids: Sequence[str]) -> bool:
     """Whether a call may name these people."""
-    sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
+    sent = client.send(_LISTS[MEMBERS][1], path=group, fields={"userIds": [*ids]})
     # Some services reject existing members, which would look like a batch that is too large.
-    for one in dict.fromkeys(ids):
-        _take_out(client, MEMBERS, group, one)
+    _take_out(client, MEMBERS, group, *ids)
     return sent.accepted
 
 
@@ -332,21 +328,18 @@ def _limit(takes: Callable[[Sequence[str]], bool], ids: Sequence[str], most: int
     return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
 
 
-def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
+def _adds(client: TrialClient, key: str, group: Mapping[str, str], person: str, value: Value) -> bool:
     """Return whether a call with that field adds the person to the list."""
-    client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
+    client.send(_LISTS[key][1], path=group, fields={"userIds": [person]}, trying={key: value})
     return person in _people(client, key, group)
 
 
-def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
-    if person in _people(client, key, group):
-        client.send(_LISTS[key][2], path={**_path(key, group), "userId": person})
+def _take_out(client: TrialClient, key: str, group: Mapping[str, str], *people: str) -> None:
+    """Take people out of the list, those who are in it."""
+    for one in sorted({*people}.intersection(_people(client, key, group))):
+        client.send(_LISTS[key][2], path={**group, "userId": one})
 
 
-def _path(key: str, group: str) -> dict[str, str]:
-    return {SMART_GROUPS.id if key == SMART_GROUPS.id else "groupId": group}
-
-
-def _people(client: TrialClient, key: str, group: str) -> list[str]:
-    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path=_path(key, group)))
+def _people(client: TrialClient, key: str, group: Mapping[str, str]) -> list[str]:
+    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path=group))
     return [str(id) for id in cast("list[Json]", answer.get("userIds") or [])]

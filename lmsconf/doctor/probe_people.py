@@ -192,11 +192,8 @@ class PersonLessons:
         required(self._person.answers is not None, "the person's answers have an unknown format")
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
-        required(
-            self._client.learn((WRAPPER,), self._repeat_answers)
-            and self._client.learn((WRAPPER,), partial(self._learn_first, self._field(first))),
-            "no answer to a field could be given",
-        )
+        self._repeat_answers()
+        self._learn_first(self._field(first))
         self._client.learn((OMITTED,), partial(self._learn_omitted, self._fields[0], free))
         self._client.learn((CLEARING[first],), partial(self._learn_clearing, self._fields[0]))
         for type in others:
@@ -205,11 +202,11 @@ class PersonLessons:
 
     def _repeat_answers(self) -> None:
         """Send the person's existing answers as they are. Raises Undetermined if they are refused in every form."""
-        forms = [VALUES[type] for type in self._person.answered_types]
-        required(
-            not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))),
-            f"the person's answers are refused in every form: {self._client.last}",
-        )
+        if forms := [VALUES[type] for type in self._person.answered_types]:
+            # A body in a wrong form may be taken for one without answers: the right one brings them back.
+            found = self._person.restore_answers(self._client, self._repetitions((WRAPPER, *forms)))
+            reason = f"the person's answers are refused in every form: {self._client.last}"
+            self._client.along = {**required(found, reason)}
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
@@ -225,15 +222,6 @@ class PersonLessons:
         alone = [wrapper for wrapper, why in reasons.items() if [*reasons.values()].count(why) == 1]
         likely = alone[0] if len(alone) == 1 else None
         yield from sorted(tries[len(names) :], key=lambda trying: trying[WRAPPER] != likely)
-
-    def _repeats(self, trying: dict[str, Value]) -> bool:
-        """Whether the existing answers are accepted in these forms, and are still there."""
-        sent = self._person.send_answers(self._client, trying)
-        # A body in a wrong form may be taken for one without answers: the right one brings them back.
-        if not sent.accepted or self._person.retake(self._client).lacks_answers_of(self._person):
-            return False
-        self._client.along = trying
-        return True
 
     def _learn_first(self, field: FieldRow) -> None:
         """Probe where the answers stand in the body, together with how one of that type is written."""
@@ -265,38 +253,40 @@ class PersonLessons:
         if self._scratch_account:
             return
         known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
-        keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
-        for trying in candidate_combinations((CLEARING[field.type], *keys), self._client.likely_value):
-            if trying[CLEARING[field.type]] != "omit" and self._send(field, None, trying).accepted:
-                self._client.along |= trying
-                self._keep()
-                self._client.along.pop(CLEARING[field.type])
-                return
-        raise Undetermined(
-            f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
+        clearing = CLEARING[field.type]
+        keys = [clearing, *(key for key in (WRAPPER, VALUES[field.type]) if key not in known)]
+        forms = candidate_combinations(keys, self._client.likely_value)
+        clears = (one for one in forms if one[clearing] != "omit" and self._send(field, None, one).accepted)
+        found = required(
+            next(clears, None),
+            f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}",
         )
+        self._client.along |= found
+        self._keep()
+        del self._client.along[clearing]
 
     def _answers(self, field: FieldRow, trying: Trying | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
-        if not field.choices:
-            text = f"{_NOTE}-{turn}"
-            return self._send(field, text, trying or {}).accepted and self._answer_to(field) == [text]
-        choice = field.choices[turn % 2]
-        sent = self._send(field, [PickedChoice(str(choice.id), choice.name)], trying or {})
-        return sent.accepted and self._answer_to(field) == [choice.id]
+        choice = field.choices[turn % 2] if field.choices else None
+        text = choice.id if choice else f"{_NOTE}-{turn}"
+        answer = [PickedChoice(str(choice.id), choice.name)] if choice else text
+        return self._send(field, answer, trying or {}).accepted and self._answer_to(field) == [text]
 
     def _learn_clearing(self, field: FieldRow) -> None:
         """Probe what clears an existing answer. Raises Undetermined if none can be given."""
         key = CLEARING[field.type]
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
-
-        def works(form: Value) -> bool:
-            is_vain = keeps and form == "omit"
-            return not is_vain and self._send(field, None, {key: form}).accepted and not self._answer_to(field)
-
         required(self._answers(field), "the scratch field did not take another answer")
-        if not self._client.try_candidates(key, works) and self._answer_to(field):
+        clears = self._client.try_candidates(
+            key,
+            lambda form: (
+                not (keeps and form == "omit")
+                and self._send(field, None, {key: form}).accepted
+                and not self._answer_to(field)
+            ),
+        )
+        if not clears and self._answer_to(field):
             self._client.conclude(key, (True, NEVER_CLEARED, self._client.failure_reason(key)))
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
@@ -329,8 +319,7 @@ class PersonLessons:
 
     def _send(self, field: FieldRow, answer: str | list[PickedChoice] | None, trying: Trying) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
-        words = {key: value for key, value in self._client.along.items() if not self._client.is_determined(key)}
-        return self._person.send_answers(self._client, {**words, **trying}, [(field, answer)])
+        return self._person.send_answers(self._client, {**self._client.along, **trying}, [(field, answer)])
 
     def _answer_to(self, field: FieldRow) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from lmsconf.api.spec.dialect_candidates import METADATA_MODE, PAGE_SIZE, Value
@@ -23,7 +24,7 @@ from lmsconf.doctor.probe_fields_and_groups import (
     FIELD_KEYS,
     LIST_KEYS,
     RENAME,
-    ManagerCandidate,
+    Managers,
     probe_field_keys,
     probe_member_keys,
     probe_rename_key,
@@ -67,7 +68,7 @@ class ProbeRun:
         kept: KeptPeople,
         tell: Callable[[str], None],
     ) -> None:
-        self._client, self._users, self._content_name = client, users, content
+        self._client, self._users, self._content = client, users, content
         self._accounts, self._now, self._zone, self._kept, self._tell = accounts, now, zone, kept, tell
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._created: list[str] = []
@@ -80,12 +81,9 @@ class ProbeRun:
         """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
         people = self._learn_pages()
         self._named = [_id_of_one("person", user, USERS, people, "email", normalize_email) for user in self._users]
-        content, reader = self._content_name, self._client.reader
-        self._content = (
-            None
-            if content is None
-            else _id_of_one("content", content, CATALOG, reader.rows(CATALOG).rows, "name", normalize_name)
-        )
+        if self._content is not None:
+            contents = self._client.reader.rows(CATALOG).rows
+            self._content = _id_of_one("content", self._content, CATALOG, contents, "name", normalize_name)
         try:
             self._clean_up_after_killed_probe()
             self._lessons()
@@ -123,44 +121,44 @@ class ProbeRun:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
         self._people = [person for one in self._named if (person := self._remember(one))]
         self._keep()
+        of_scratch = self._client, self._scratch
         self._client.learn((RENAME, *TARGET_KEYS, *LIST_KEYS), self._create_group)
         if (group := self._group) is not None:
-            self._tell("Learning how groups are renamed.")
-            self._client.learn((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
+            self._learn("groups are renamed", (RENAME,), partial(probe_rename_key, *of_scratch, group))
             if self._content is None:
                 self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
             else:
-                self._tell("Learning how content is assigned, to a group without members.")
-                of_group = self._client, self._scratch, self._content, group
-                self._client.learn(TARGET_KEYS, AssignmentLessons(*of_group, self._now, self._zone).probe_keys)
-        self._tell("Learning how custom fields change.")
-        self._client.learn(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
+                on_group = AssignmentLessons(*of_scratch, self._content, group, self._now, self._zone)
+                self._learn("content is assigned, to a group without members", TARGET_KEYS, on_group.probe_keys)
+        self._learn("custom fields change", FIELD_KEYS, partial(probe_field_keys, *of_scratch))
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
-        self._learn_people()
+        self._client.learn(PERSON_KEYS, self._learn_people)
         people = [*self._created[-2:], *self._named]
         if not people:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
-            self._tell("Learning how people are added to a group.")
-            self._client.learn(
-                LIST_KEYS, lambda: probe_member_keys(self._client, self._scratch, group, people, self._managers())
-            )
+            who = partial(probe_member_keys, people=people, managers=self._managers(), accounts=self._created)
+            self._learn("people are added to a group", LIST_KEYS, partial(who, *of_scratch, {"groupId": group}))
+
+    def _learn(self, what: str, keys: Sequence[str], lesson: Callable[[], None]) -> None:
+        """Tell what is learnt, and run the lesson on these keys."""
+        self._tell(f"Learning how {what}.")
+        self._client.learn(keys, lesson)
 
     def _learn_people(self) -> None:
-        """Probe creating and changing people: on a scratch account, or else on the named person."""
+        """Probe creating and changing people: on a scratch account, or else on the named person.
+
+        Raises Undetermined if there is neither.
+        """
         self._client.learn(ACCOUNT_KEYS, self._create_accounts)
         account = self._remember(self._created[-1]) if self._created else None
-        subject = account or next((one for one in self._people if one.id == self._named[0]), None)
-        if subject is None:
-            self._client.record_undetermined(
-                PERSON_KEYS,
-                "the service does not show single people, so nothing could be restored"
-                if self._named
-                else "no person was named; pass --user EMAIL",
-            )
-            return
-        self._tell("Learning how people are changed.")
+        subject = required(
+            account or next((one for one in self._people if one.id == self._named[0]), None),
+            "the service does not show single people, so nothing could be restored"
+            if self._named
+            else "no person was named; pass --user EMAIL",
+        )
         on_person = PersonLessons(
             self._client,
             self._scratch,
@@ -169,7 +167,7 @@ class ProbeRun:
             scratch_account=account is not None,
             keep=self._keep,
         )
-        self._client.learn((DATE,), on_person.probe_archive_date)
+        self._learn("people are changed", (DATE,), on_person.probe_archive_date)
         self._client.learn((METADATA_MODE,), on_person.probe_metadata_mode)
         self._client.learn(ANSWER_KEYS, on_person.probe_answers)
 
@@ -180,13 +178,11 @@ class ProbeRun:
         self._tell("Learning how people are created.")
         AccountLessons(self._client, self._scratch, self._created).probe_keys()
 
-    def _managers(self) -> list[ManagerCandidate]:
+    def _managers(self) -> Managers:
         """Who is tried as manager of the scratch group: scratch accounts, which may get the right, or the people."""
         accounts = filter(None, map(self._remember, reversed(self._created[-2:])))
         able = {person.id: any(person.rights.values()) for person in self._people}
-        return [ManagerCandidate(one.id, any(one.rights.values()), is_scratch=True) for one in accounts] or [
-            ManagerCandidate(id, able.get(id)) for id in self._named
-        ]
+        return {one.id: any(one.rights.values()) for one in accounts} or {id: able.get(id) for id in self._named}
 
     def _remember(self, person: str) -> PersonBackup | None:
         """Back up a person; None if the service does not show single people."""
@@ -196,7 +192,6 @@ class ProbeRun:
 
     def _create_group(self) -> None:
         """Create the scratch group, which most lessons need. Raises Undetermined, also if an earlier one stays."""
-        required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
         self._group = str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
 
     def _keep(self) -> None:
@@ -264,11 +259,12 @@ def _id_of_one(
     wanted, names = normal(asked), {str(row[listing.id]): str(row.get(key) or "") for row in rows}
     ids = [id for id, name in names.items() if normal(name) == wanted] or [id for id in names if id == asked]
     if len(ids) != 1:
-        option = "--user" if listing is USERS else "--content"
         there = f"several match: {', '.join(sorted(ids))}" if ids else f"there is no such {noun}"
-        near = None if ids else did_you_mean(asked, names.values())
-        hint = near or f"Name another {noun}{'' if listing is USERS else ', or its id'}."
-        raise LmsconfError(f"{option} {asked}: {there}", hint=hint, code="probe/no-subject")
+        another = f"Name another {noun}{'' if listing is USERS else ', or its id'}."
+        hint = another if ids else did_you_mean(asked, names.values()) or another
+        raise LmsconfError(
+            f"--{'user' if listing is USERS else 'content'} {asked}: {there}", hint=hint, code="probe/no-subject"
+        )
     return ids[0]
 
 

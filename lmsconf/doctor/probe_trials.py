@@ -82,14 +82,12 @@ class TrialClient:
 
     def likely_value(self, key: str) -> str:
         """The value of a key as far as it is known."""
-        known = self.spec.behaviour(key)
-        return known if self.is_determined(key) else str(self.along.get(key, known))
+        return str(self.along.get(key, self.spec.behaviour(key)))
 
     @property
     def reader(self) -> ConcurrentReader:
         """Read with the confirmed dialect, once the last write shows."""
-        if (left := self._written + self.lag - time.monotonic()) > 0:
-            time.sleep(left)
+        time.sleep(max(0.0, self._written + self.lag - time.monotonic()))
         return ConcurrentReader(self._pool, self.spec)
 
     def read_person(self, id: str) -> Row:
@@ -128,14 +126,12 @@ class TrialClient:
             )
         return WriteResult(True, answer=answer)
 
-    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
-        """Run the lesson on these keys. If it ends with an error, those without a result get the reason: then False."""
+    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> None:
+        """Run the lesson on these keys. If it ends with an error, those without a result get the reason."""
         try:
             lesson()
         except (Undetermined, Rejected) as refused:
             self.record_undetermined(keys, refused.message)
-            return False
-        return True
 
     def try_candidates(self, key: str, works: Callable[[Value], bool], reason: str = SEEN) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""
@@ -148,8 +144,7 @@ class TrialClient:
 
     def conclude_value(self, key: str, value: Value | None, reason: str = SEEN) -> bool:
         """Record the value that worked, if any did. Returns whether there was one."""
-        self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
-        return value is not None
+        return self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
 
     def failure_reason(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
@@ -157,10 +152,10 @@ class TrialClient:
         last = f"; the last refusal was: {self.last}" if self.last else ""
         return f"none of {name_list(list(tried), 4)} had an effect{last}"
 
-    def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> None:
+    def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> bool:
         """Record the first case that holds: its value, which is used from now on, and the reason.
 
-        Without a value, the key is undetermined.
+        Without a value, the key is undetermined. Returns whether there is one.
         """
         value, reason = next((value, reason) for holds, value, reason in cases if holds)
         if value is None:
@@ -169,6 +164,8 @@ class TrialClient:
             is_known = self.project_spec.behaviour(key) == str(value)
             self.lessons[key] = DialectLesson(key, "confirmed" if is_known else "found", value, reason)
             self.spec = self.spec.with_values({key: value})
+            self.along.pop(key, None)
+        return value is not None
 
     def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
         """Record why keys were not determined, those that have no result yet."""
@@ -220,6 +217,7 @@ class ScratchObjects:
 
     def create(self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None) -> Row:
         """Create an object; return its row in the listing. Raises Undetermined. suffix: part of its name."""
+        required(listing not in self.left, reason_of_leftover(listing))
         name = self.unique_name(suffix or _KINDS[listing].replace("_", "-"))
         sent = self._client.send(listing.name.replace(".list", ".create"), fields={"name": name, **fields})
         rows = self.wait_for(lambda: [row for row in self.list_rows(listing) if row.get("name") == name], sent)
@@ -247,16 +245,16 @@ class ScratchObjects:
         if sent.refused:
             return None
         answer = members(sent.answer)
-        id = str(answer["userId"]) if answer.get("newUser") is True and answer.get("userId") is not None else None
+        is_new = answer.get("newUser") is True and answer.get("userId") is not None
+        ids = {str(answer["userId"])} if is_new else set()
+        self._made[USERS] |= ids
 
         def find() -> Row | None:
             rows = self.list_rows(USERS)
-            return next((row for row in rows if row.get("email") == email or str(row["userId"]) == id), None)
+            return next((row for row in rows if row.get("email") == email or str(row["userId"]) in ids), None)
 
-        if id is not None:
-            self._made[USERS].add(id)
         # An account that was created may not be listed at once.
-        row = find() if id is None else self.wait_for(find, sent)
+        row = self.wait_for(find, sent) if ids else find()
         return row if row is not None and row.get("email") == email else None
 
     def wait_for(self, find: Callable[[], Found], sent: WriteResult) -> Found:
@@ -294,9 +292,9 @@ class ScratchObjects:
 
     def count_free_fields(self) -> int:
         """How many more custom fields can be made. Raises Undetermined if none, or if a scratch field stays."""
-        free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
-        self.refuse_leftovers(CUSTOM_FIELDS)
-        return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
+        rows = self.list_rows(CUSTOM_FIELDS)
+        required(not any(self._is_of_probe(CUSTOM_FIELDS, row) for row in rows), reason_of_leftover(CUSTOM_FIELDS))
+        return required(max(0, MOST_FIELDS - len(rows)), f"no field is free: {len(rows)} of {MOST_FIELDS} are used")
 
     def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
@@ -331,8 +329,8 @@ class ScratchObjects:
 
     def delete_created(self, *listings: ListOperation) -> None:
         """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
-        for listing, id in self.list_leftovers():
-            if listing in listings and id in self._made[listing]:
+        for listing, id in self.list_leftovers(*listings):
+            if id in self._made[listing]:
                 self._delete(listing, id)
 
     def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[str], list[str]]:
@@ -349,8 +347,9 @@ class ScratchObjects:
         reasons = {thing: self._delete(*thing).reason for thing in things}
         left = self.list_leftovers() if things else {}
         self.left = {listing for listing, _ in left}
-        remaining = [f"{words}: {reasons.get(thing) or 'it is still there'}" for thing, words in left.items()]
-        return list(things.values()), remaining
+        return list(things.values()), [
+            f"{words}: {reasons.get(thing) or 'it is still there'}" for thing, words in left.items()
+        ]
 
     def _is_of_probe(self, listing: ListOperation, row: Row) -> bool:
         """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""

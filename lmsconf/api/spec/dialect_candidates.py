@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations, product
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description, with_names
@@ -86,20 +86,12 @@ def assumed_keys_of_call(
     """
     names = load_api_description().names
     canonical = cast("Body", with_names(body, spec[operation].from_request) if isinstance(body, Mapping) else {})
-    call = _Call(spec, path, canonical, finds_nothing)
     for key in spec[operation].dialect_keys:
-        matters = _MATTERS.get(key)
-        if _has_name(body, spec.behaviour(key)) if key in names else matters is None or matters(call):
+        is_named = key in names and _has_name(body, spec.behaviour(key))
+        matters = key not in names and (key not in _MATTERS or _MATTERS[key](spec, path, canonical))
+        # What a call does with what it finds: nothing rests on it where there is nothing yet.
+        if (is_named or matters) and not (finds_nothing and key in (ADD_MODE, ON_EXISTING)):
             yield key
-
-
-class _Call(NamedTuple):
-    """A call, as `assumed_keys_of_call` takes it; the names of its body are canonical."""
-
-    spec: ApiSpec
-    path: str
-    body: Body
-    finds_nothing: bool
 
 
 def _has_name(body: object, name: str) -> bool:
@@ -108,11 +100,11 @@ def _has_name(body: object, name: str) -> bool:
     return isinstance(body, list | tuple) and any(_has_name(part, name) for part in body)
 
 
-def _answers_in_form(type: str, call: _Call) -> bool:
+def _answers_in_form(type: str, spec: ApiSpec, path: str, body: Body) -> bool:
     """Whether an answer has the form of one to a field of that type: types may share a form."""
-    behaviour = call.spec.behaviour
+    behaviour = spec.behaviour
     form = _form(encode_answer(behaviour, type, "x" if type == "TEXT" else [PickedChoice("x", "x")]))
-    return any(answer and _form(answer) == form for answer in answers_in_body(behaviour, call.body).values())
+    return any(answer and _form(answer) == form for answer in answers_in_body(behaviour, body).values())
 
 
 def _form(value: object) -> object:
@@ -121,53 +113,49 @@ def _form(value: object) -> object:
     return [_form(part) for part in value[:1]] if isinstance(value, list) else None
 
 
-def _clears(type: str, call: _Call) -> bool:
+def _clears(type: str, spec: ApiSpec, path: str, body: Body) -> bool:
     """Whether an answer is cleared as those to fields of that type are; a body does not show what it leaves out."""
-    behaviour = call.spec.behaviour
+    behaviour = spec.behaviour
     return behaviour(clear_answer_key(type)) == "omit" or any(
-        answer == encode_answer(behaviour, type, None) for answer in answers_in_body(behaviour, call.body).values()
+        answer == encode_answer(behaviour, type, None) for answer in answers_in_body(behaviour, body).values()
     )
 
 
-def _names_several(call: _Call) -> bool:
-    people = call.body.get("userIds")
+def _names_several(spec: ApiSpec, path: str, body: Body) -> bool:
+    people = body.get("userIds")
     return isinstance(people, list) and len(people) > 1
 
 
-def _has_one_of(names: Sequence[str], call: _Call) -> bool:
-    return any(call.body.get(name) for name in names)
+def _has_one_of(names: Sequence[str], spec: ApiSpec, path: str, body: Body) -> bool:
+    return any(map(body.get, names))
 
 
-def _clears_time(call: _Call) -> bool:
-    if call.spec.behaviour(CLEAR_TIME) == "omit":
-        return any(name not in call.body for name in WINDOW)
-    return any(name in call.body and not call.body[name] for name in WINDOW)
+def _clears_time(spec: ApiSpec, path: str, body: Body) -> bool:
+    is_left_out = spec.behaviour(CLEAR_TIME) == "omit"
+    return any(name not in body if is_left_out else not body.get(name, True) for name in WINDOW)
 
 
 _TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 WINDOW: Final = ("startTime", "finishTime")
 WINDOW_KEYS: Final = frozenset(f"content-targets.create.{name}" for name in WINDOW)
 """Keys of the names of an assignment's times."""
-_MATTERS: Final[Mapping[str, Callable[[_Call], bool]]] = {
+_MATTERS: Final[Mapping[str, Callable[[ApiSpec, str, Body], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     BATCH: _names_several,
     WHO_CAN_MANAGE: partial(_has_one_of, ("userIds", "managers", "managerIds")),
-    CLEAR_DESCRIPTION: lambda call: "description" in call.body and not call.body["description"],
-    EVERYONE_ID: lambda call: call.body.get("targetId") == call.spec.behaviour(EVERYONE_ID),
+    CLEAR_DESCRIPTION: lambda spec, path, body: "description" in body and not body["description"],
+    EVERYONE_ID: lambda spec, path, body: body.get("targetId") == spec.behaviour(EVERYONE_ID),
     TIME_FORMAT: partial(_has_one_of, WINDOW),
-    "content-targets.time-precision": lambda call: any(
-        parse_response_time(str(call.body[name])).second for name in WINDOW if call.body.get(name)
+    "content-targets.time-precision": lambda spec, path, body: any(
+        parse_response_time(str(body[name])).second for name in WINDOW if body.get(name)
     ),
-    TIME_ZONE: lambda call: call.spec.behaviour(TIME_FORMAT) == "iso-local" and _has_one_of(WINDOW, call),
+    TIME_ZONE: lambda spec, path, body: spec.behaviour(TIME_FORMAT) == "iso-local" and any(map(body.get, WINDOW)),
     CLEAR_TIME: _clears_time,
-    MANAGED_GROUPS: lambda call: call.path.endswith("/false"),
-    # What a call does with what it finds: nothing rests on it where there is nothing yet.
-    ADD_MODE: lambda call: not call.finds_nothing,
-    ON_EXISTING: lambda call: not call.finds_nothing,
+    MANAGED_GROUPS: lambda spec, path, body: path.endswith("/false"),
     # It shows in the result alone, and harms nobody.
-    DEFAULT_START: lambda call: False,
-    PAGE_SIZE: lambda call: False,
+    DEFAULT_START: lambda spec, path, body: False,
+    PAGE_SIZE: lambda spec, path, body: False,
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""
 
@@ -234,14 +222,6 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def other_values(key: str) -> Sequence[Value]:
-    """Every value that may be tried for a key: its candidates, or those that the description lists."""
-    if key == BATCH:
-        return (50, 25, 10, 5, 2, 1)
-    listed = load_api_description().behaviours.get(key, {}).get("values")
-    return alternative_values(key) or cast("Sequence[str]", listed or ())
-
-
 def alternative_values(key: str) -> tuple[str, ...]:
     """The candidate values of a key besides the project's and the default; empty if it has no lesson."""
     return _NAMES.get(key, ())
@@ -264,8 +244,11 @@ def candidate_combinations(keys: Sequence[str], current: Callable[[str], str]) -
 
 
 def likeliest(key: str, current: str, refusal: str) -> list[Value]:
-    """Return the other values of a key, first those that the text of a refusal mentions."""
-    others = (value for value in other_values(key) if str(value) != current)
+    """Return the other values of a key: its candidates, or those described; first what a refusal mentions."""
+    listed = load_api_description().behaviours.get(key, {}).get("values")
+    named = alternative_values(key) or cast("Sequence[str]", listed or ())
+    values: Sequence[Value] = (50, 25, 10, 5, 2, 1) if key == BATCH else named
+    others = (value for value in values if str(value) != current)
     return sorted(others, key=lambda value: not mentions(refusal, str(value)))
 
 
