@@ -21,7 +21,6 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ON_EXISTING
 from lmsconf.apply.scheduler import Begin, Learnt
 from lmsconf.errors import (
-    ApiError,
     DuplicateResource,
     InvalidResponse,
     LmsconfError,
@@ -94,29 +93,29 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     stop_waiting: Event = field(default_factory=Event)
     lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def resolve(self, sent: IssuedRequest, lost: ApiError, send: Callable[[], Json]) -> Json:
-        """Return the response of the call; None if it is found to be carried out. `send` retries it.
+    def resolve(self, sent: IssuedRequest, send: Callable[[], Json]) -> Json:
+        """Send a call, again where it was lost, and return its response; None if it is found to be carried out.
 
-        Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
-        error of the call if the retry fails.
+        send: sends it once. Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be
+        determined, and the error of the call if it fails.
         """
         conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
         for attempts_left in (2, 1, 0):
-            status = self._poll_status(sent, conclusive, self.seconds)
-            if status is WriteStatus.DONE:
-                return None
-            if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
-                break
-            self.again(sent.call)
             try:
                 return send()
             except (WriteOutcomeUnknown, InvalidResponse) as failure:
                 lost = failure
             except Rejected:
                 # It may have been done before the retry, which is then rejected, and be readable only later.
-                if self._poll_status(sent, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
+                if attempts_left < 2 and self._poll_status(sent, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
                     return None
                 raise
+            status = self._poll_status(sent, conclusive, self.seconds)
+            if status is WriteStatus.DONE:
+                return None
+            if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
+                break
+            self.again(sent.call)
         raise WriteOutcomeUnknown(
             lost.message,
             hint="It is not known whether it was done. Apply again: what was done is detected, and only the rest is "

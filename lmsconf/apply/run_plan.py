@@ -193,9 +193,10 @@ def _send_calls(
     with ExitStack() as stack:
         counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
         pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))
+        executor = CallExecutor(resolver, plan, partial(replay, workspace, plan), first_calls)
         run = CallRun(
             plan,
-            CallExecutor(pool, resolver, plan, partial(replay, workspace, plan), first_calls).submit,
+            lambda call, ids: pool.submit(partial(executor.send, call, ids)),
             width=workspace.parallelism,
             tell=end,
             begin=begin,

@@ -195,10 +195,6 @@ class CallRun:
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
         self.graph = TopologicalSorter({call.id: call.needs for call in plan.calls})
         self.graph.prepare()
-        first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
-        ready = self.graph.get_ready()
-        # Those that may be refused are done before all others.
-        self.phases = first, [id for id in ready if not self.calls[id].may_be_refused]
         self.weight, self.is_serial, self.arrived = weight, is_serial, count()
         self.ready: list[tuple[int, int, str]] = []
         self.failed: set[str] = set()
@@ -214,8 +210,10 @@ class CallRun:
         with interrupts.installed():
             try:
                 with interrupts.passed_to(self._interrupt):
-                    for ids in self.phases:
-                        self._run_from(ids)
+                    roots = self.graph.get_ready()
+                    # Those that may be refused are done before all others.
+                    for is_refusable in (True, False):
+                        self._run_from(id for id in roots if self.calls[id].may_be_refused is is_refusable)
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
                 for id in self.in_flight.keys() - self.outcomes.keys():
@@ -283,25 +281,28 @@ class CallRun:
         self.submit(call, self.ids).add_done_callback(lambda done: self.ended.put((call.id, done)))
 
     def _finish(self, call: Call, future: Future[Learnt]) -> None:
-        error = future.exception()
-        if error is None:
+        try:
             learnt = future.result()
+        except LmsconfError as error:
+            self._fail(call, error, ends_all=_ends_all(error))
+        except Exception as error:
+            # After a defect nothing else is sent, either: what was done before is reported.
+            self._fail(call, _unexpected(call, error), ends_all=True)
+        else:
             self.ids.update(learnt)
             self._note(call, CallStatus.DONE, id=learnt.get(Ref(call.address)))
             self.graph.done(call.id)
             self._add_ready(self.graph.get_ready())
-            return
-        if not isinstance(error, Exception):
-            raise error
-        known = error if isinstance(error, LmsconfError) else _unexpected(call, error)
+
+    def _fail(self, call: Call, error: LmsconfError, *, ends_all: bool) -> None:
+        """Record a call that failed, or was not sent any more. ends_all: whether the run stops there."""
         self.failed.add(call.id)
-        if isinstance(known, WrongAssumption) and not known.sent:
-            self._note(call, CallStatus.NOT_ATTEMPTED, reason=known.message)
+        if isinstance(error, WrongAssumption) and not error.sent:
+            self._note(call, CallStatus.NOT_ATTEMPTED, reason=error.message)
             return
-        # After a defect nothing else is sent, either: what was done before is reported.
-        if known is not error or _ends_all(known):
-            self.result.stopped_by = self.result.stopped_by or known
-        self._note_failed(call, known)
+        if ends_all:
+            self.result.stopped_by = self.result.stopped_by or error
+        self._note_failed(call, error)
 
     def _note_failed(self, call: Call, error: LmsconfError) -> None:
         """Report a call that failed, or whose result is not known."""
