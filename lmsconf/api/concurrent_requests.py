@@ -79,19 +79,17 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._done = self._total = self.submitted = 0
-        self._is_closed = self._is_abandoned = False
+        self._is_abandoned = False
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
 
     def submit(self, job: Callable[[Client], T], *, is_expected: bool = False) -> Future[T]:
-        """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed.
+        """Queue `job`, to be called with a client; return the future of its result.
 
         is_expected: it is one of those that `expect` added to the total.
         """
         with self._lock:
-            if self._is_closed:
-                raise RuntimeError("the worker pool is closed")
             self._client = self._client or self._open_client()
             self.submitted += 1
             self._total += not is_expected
@@ -118,15 +116,11 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def close(self, *, wait: bool = True) -> None:
         """Let submitted jobs finish; without `wait`, those not started raise CancelledError. The client stays open.
 
-        Does nothing if it was called before.
+        Once it did not wait, it never does.
         """
-        with self._lock:
-            is_closed, self._is_closed = self._is_closed, True
-            self._is_abandoned |= not wait
-        if is_closed:
-            return
+        self._is_abandoned |= not wait
         # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
-        self._executor.shutdown(wait=wait)
+        self._executor.shutdown(wait=not self._is_abandoned)
         with self._reporting:
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None

@@ -105,15 +105,13 @@ class HttpTransport:
             hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
             raise LmsconfError(f"the token cannot be used: {reason}", hint=hint)
         register_secret(self._token)
-        self._headers = httpx.Headers(
-            {
-                "Host": self.host,
-                "Authorization": f"Bearer {self._token}",
-                "Accept": "application/json",
-                "Accept-Encoding": "gzip",
-                "User-Agent": f"lmsconf/{__version__}",
-            }
-        )
+        self._headers = {
+            "Host": self.host,
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"lmsconf/{__version__}",
+        }
         self._seconds, self._max_bytes, self._clock = seconds, max_bytes, clock
         self._is_own = transport is None
         self._client = _open_client(parts, transport)
@@ -150,11 +148,14 @@ class HttpTransport:
             raise NoResponse(self.redact(str(error)), is_sent=False, final=True) from error
         silent = min(30.0, seconds)
         timeouts = {"connect": min(10.0, seconds), "read": silent, "write": silent, "pool": seconds}
-        request = httpx.Request(method, url, headers=self._headers, content=body, extensions={"timeout": timeouts})
-        if body is not None:
-            request.headers["Content-Type"] = "application/json"
-        if extra_headers:
-            request.headers.update(extra_headers)
+        content_type = {} if body is None else {"Content-Type": "application/json"}
+        request = httpx.Request(
+            method,
+            url,
+            headers={**self._headers, **content_type, **(extra_headers or {})},
+            content=body,
+            extensions={"timeout": timeouts},
+        )
         try:
             response = self._client.send(request, stream=True)
             try:

@@ -169,11 +169,12 @@ def apply_safely(
 
 def _interrupted(by: KeyboardInterrupt) -> LmsconfError:
     """Return the error of Ctrl-C or SIGTERM before the first call."""
-    error = LmsconfError(
-        "the run was interrupted before its first call", hint="Nothing was changed.", code="interrupted"
+    return LmsconfError(
+        "the run was interrupted before its first call",
+        hint="Nothing was changed.",
+        code="interrupted",
+        exit=interrupt_exit_code(by),
     )
-    error.exit = interrupt_exit_code(by)
-    return error
 
 
 def _wait_clock(progress: ApplyEvents, reason: str, message: str) -> WaitClock:

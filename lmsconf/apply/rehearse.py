@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from threading import Event
+from typing import Final
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan, refuse_if
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -75,19 +76,15 @@ class RehearsalClock:
     """
 
     def __init__(self, start: str) -> None:
-        self._start, self._passed = datetime.fromisoformat(start), 0.0
+        self._now = datetime.fromisoformat(start).timestamp()
 
     def wait(self, seconds: float, stop: Event | None = None) -> None:
         """Let so many seconds pass."""
-        self._passed += seconds
-
-    def now(self) -> datetime:
-        """The time in UTC."""
-        return (self._start + timedelta(seconds=self._passed)).astimezone(UTC)
+        self._now += seconds
 
     def epoch(self) -> float:
         """The time in seconds since the epoch."""
-        return self.now().timestamp()
+        return self._now
 
 
 @contextmanager
@@ -125,7 +122,7 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
                 settings=settings,
                 connection=Connection(settings, retry=retry, service=service),
                 parallelism=1,
-                clock=clock.now,
+                clock=lambda: datetime.fromtimestamp(clock.epoch(), UTC),
                 timing=WaitClock(now=clock.epoch, sleep=clock.wait),
                 patience=0.0,
             ),
@@ -159,6 +156,12 @@ def _fill(service: Sandbox, snapshot: Snapshot) -> None:
         ) from error
 
 
+_FAILURES: Final = {
+    RehearsalOutcome.REFUSED: "some of its calls were refused",
+    RehearsalOutcome.NOT_CONVERGED: "a second plan on the twin was not empty",
+}
+
+
 def refuse_unrehearsed(plan: Plan, digest: str) -> None:
     """Raise StalePlan unless the plan, with this digest, was rehearsed successfully.
 
@@ -168,24 +171,16 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
     if plan.rehearsal is None:
         raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=again)
     receipt = plan.rehearsal.receipt
-    why = (
-        "some of its calls were refused"
-        if receipt.outcome is RehearsalOutcome.REFUSED
-        else "a second plan on the twin was not empty"
-    )
-    refuse_if(
-        (
-            receipt.plan_digest != digest,
+    if receipt.plan_digest != digest:
+        raise StalePlan(
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
-            again,
-        ),
-        (
-            receipt.outcome is not RehearsalOutcome.SUCCESS,
+            hint=again,
+        )
+    if (why := _FAILURES.get(receipt.outcome)) is not None:
+        raise StalePlan(
             f"the rehearsal of the plan did not succeed: {why}",
-            "`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
-        ),
-        error=StalePlan,
-    )
+            hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
+        )
 
 
 def rehearse_on(

@@ -202,14 +202,14 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     form = then.after if now is None else now.before
     before, live = members(then.before), members(form)
     keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
-    if now is None:
-        what = "it is already deleted"
-    elif then.before is None:
-        what = "it did not exist, and now exists"
-    elif form is None:
-        what = "it existed, and no longer exists"
-    else:
-        what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
+    cases = (
+        (now is None, "it is already deleted"),
+        (then.before is None, "it did not exist, and now exists"),
+        (form is None, "it existed, and no longer exists"),
+        (keys, f"{', '.join(keys)} changed"),
+        (True, "something changed that the plan does not contain"),
+    )
+    what = next(text for holds, text in cases if holds)
     lines = [line for key in keys for line in _key_lines(key, then, form)]
     return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
 

@@ -95,13 +95,8 @@ def _key(change: Change) -> str:
 
 def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
-    left, known = shared, False
-    for changes in older if shared else ():
-        if changes is not None:
-            left, known = left & changes, True
-        if not left:
-            break
-    return left if known else frozenset()
+    known = [changes for changes in older if changes is not None] if shared else []
+    return shared.intersection(*known) if known else frozenset()
 
 
 def find_orphaned_resources(
@@ -300,12 +295,14 @@ def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> dict[str, Js
     """
     is_new = change.action is Action.CREATE
     form, id = (change.after, run.created_id(change)) if is_new else (change.before, change.id)
-    entry = {key: value for key, value in members(form).items() if value is not None or not is_new}
-    if not kind.is_person and (is_new or kind.is_relation):
+    entry = members(form)
+    if kind.is_relation or (is_new and not kind.is_person):
         entry = {key: entry[key] for key in required_keys(kind)}
-    if is_new and kind.is_person:
-        entry |= archived_instead(change)
-    return entry if kind.is_relation or id is None or change.action is Action.DELETE else {**entry, "id": id}
+    elif is_new:
+        entry = {key: value for key, value in entry.items() if value is not None}
+        entry.update(archived_instead(change))
+    has_id = id is not None and not kind.is_relation and change.action is not Action.DELETE
+    return {**entry, "id": id} if has_id else entry
 
 
 def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None:
