@@ -95,7 +95,14 @@ class LookupScript:
 
     def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
         sent = IssuedRequest(call=call, path=call.path, body=call.body, ids=ids or {})
-        return self.resolver.resolve(sent, LOST, self._send)
+        lost = iter([LOST])
+
+        def send() -> Json:
+            for error in lost:
+                raise error
+            return self._send()
+
+        return self.resolver.resolve(sent, send)
 
 
 def test_what_is_found_done_is_done() -> None:

@@ -172,11 +172,11 @@ class Client(AbstractContextManager["Client"]):
             start = policy.clock()
             outcome = self._attempt(request, outage)
             seconds, pause = policy.clock() - start, None
-            is_limited = self._record(outcome, start, outage)
+            limited = self._record(outcome, start, outage)
             if self._may_repeat(request, outcome):
                 responses = outage.responses if responses is None else responses
                 pause = policy.wait_before_retry(
-                    tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=outcome.status in NOT_NOW
+                    tried, waited, outcome.headers.get("retry-after"), rate_limited=limited, status=outcome.status
                 )
                 if pause is None or pause > outage.seconds_left():
                     outage.record_give_up(responses)
@@ -189,25 +189,25 @@ class Client(AbstractContextManager["Client"]):
             waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
             return with_offsets(self.spec.behaviour, parse_response(request, outcome, self._transport, tried))
-        why, hint = "did not answer earlier requests", None
-        if outage.is_rate_limited:
-            why, hint = "rejected earlier requests as too many", LATER_HINT
-        failure = outcome or NoResponse(f"not sent: the service {why}", is_sent=False, hint=hint)
+        failure = outcome or _not_sent(outage)
         raise failure_to_api_error(request, failure, self._transport, tried) from failure.__cause__
 
     def _attempt(self, request: PreparedRequest, outage: Outage) -> Outcome:
         """Send the request once and return the outcome."""
-        target = f"{request.path}?{request.query}" if request.query else request.path
         try:
             return self._transport.send(
-                request.method, target, request.body, request.headers, max_seconds=outage.seconds_left()
+                request.method,
+                f"{request.path}?{request.query}" if request.query else request.path,
+                request.body,
+                request.headers,
+                max_seconds=outage.seconds_left(),
             )
         except NoResponse as failure:
             return failure
 
     def _record(self, outcome: Outcome, sent: float, outage: Outage) -> bool:
         """Report an outcome to the rate limiter and the outage; return whether it was refused as too many."""
-        status, retry_after = outcome.status, outcome.retry_after
+        status, retry_after = outcome.status, outcome.headers.get("retry-after")
         if status is not None and status not in TRANSIENT:
             self._rate_limiter.record_response(sent)
             outage.record_response()
@@ -226,8 +226,15 @@ class Client(AbstractContextManager["Client"]):
         if isinstance(outcome, NoResponse):
             return not (request.writes if outcome.is_sent else outcome.final)
         if request.writes:
-            return is_not_carried_out(outcome.status, outcome.retry_after)
+            return is_not_carried_out(outcome.status, outcome.headers.get("retry-after"))
         return outcome.status in TRANSIENT
+
+
+def _not_sent(outage: Outage) -> NoResponse:
+    did = "rejected earlier requests as too many" if outage.is_rate_limited else "did not answer earlier requests"
+    return NoResponse(
+        f"not sent: the service {did}", is_sent=False, hint=LATER_HINT if outage.is_rate_limited else None
+    )
 
 
 def _exchange(
@@ -247,7 +254,7 @@ def _exchange(
         seconds=seconds,
         status=outcome.status,
         failure=str(outcome) if isinstance(outcome, NoResponse) else None,
-        date=outcome.date,
+        date=outcome.headers.get("date"),
         retry_in=pause,
         label=label,
     )

@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmsconf.api.pagination import (
     Keep,
     ListingSchema,
-    PageRequests,
     read_listing,
     refuse_missing_list,
+    required_list,
 )
-from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit
+from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit, listing_limit
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.model.calls import ListedRows, ListOperation, RateLimit, ReadArguments, Report, RunProgress
 from lmsconf.model.canonical_json import Json
 
@@ -79,24 +80,22 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._done = self._total = self.submitted = 0
-        self._is_closed = self._is_abandoned = False
+        self._is_abandoned = False
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
 
     def submit(self, job: Callable[[Client], T], *, is_expected: bool = False) -> Future[T]:
-        """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed.
+        """Queue `job`, to be called with a client; return the future of its result.
 
-        is_expected: it is one of those that `expect` added to the total.
+        is_expected: it was counted before, by `report_progress(expected=…)`.
         """
         with self._lock:
-            if self._is_closed:
-                raise RuntimeError("the worker pool is closed")
             self._client = self._client or self._open_client()
             self.submitted += 1
             self._total += not is_expected
         future = self._executor.submit(self._run, job, copy(self._client))
-        future.add_done_callback(lambda _: self.report_progress(finished=1))
+        future.add_done_callback(lambda _: self.report_progress(1))
         return future
 
     def _run(self, job: Callable[[Client], T], client: Client) -> T:
@@ -104,38 +103,28 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             raise CancelledError
         return job(client)
 
-    def expect(self, jobs: int) -> None:
-        """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
-        with self._lock:
-            self._total += jobs
-        self.report_progress()
-
-    def drop_expected(self, jobs: int) -> None:
-        """Give up expected jobs. They stay in the total, which never falls, and count as done."""
-        with self._lock:
-            self._done += jobs
-
     def close(self, *, wait: bool = True) -> None:
         """Let submitted jobs finish; without `wait`, those not started raise CancelledError. The client stays open.
 
-        Does nothing if it was called before.
+        Once it did not wait, it never does.
         """
-        with self._lock:
-            is_closed, self._is_closed = self._is_closed, True
-            self._is_abandoned |= not wait
-        if is_closed:
-            return
+        self._is_abandoned |= not wait
         # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
-        self._executor.shutdown(wait=wait)
+        self._executor.shutdown(wait=not self._is_abandoned)
         with self._reporting:
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
 
-    def report_progress(self, finished: int = 0) -> None:
-        """Count finished jobs and report progress; also while nothing is finished but the run waits."""
+    def report_progress(self, finished: int = 0, expected: int = 0) -> None:
+        """Count jobs and report progress; also while nothing is finished but the run waits.
+
+        finished: also expected jobs that are given up: they stay in the total, which never falls.
+        expected: those that will be submitted with `is_expected`.
+        """
         with self._reporting:
             with self._lock:
                 self._done += finished
+                self._total += expected
                 done, total = self._done, self._total
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
@@ -165,15 +154,14 @@ class ConcurrentReader:
 
     def search(self, operation: str, body: Mapping[str, Json]) -> Json:
         """Return one response to a request that reads with a body."""
-        known = self._readable(operation)
-        return self._pool.submit(lambda client: client.call(known.id, body=dict(body))).result()
+        return self._ask(self._readable(operation), {}, {}, body=dict(body)).result()
 
     def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
         """Return one response per request, in order. After a failure, no further one is sent."""
         known = self._readable(operation)
         room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
         todo, futures, pending = list(requests), list[Future[Json]](), set[Future[Json]]()
-        self._pool.expect(len(todo))
+        self._pool.report_progress(expected=len(todo))
         try:
             for path, query in todo:
                 if len(pending) >= self._pool.parallelism:
@@ -186,7 +174,7 @@ class ConcurrentReader:
                 pending.add(future)
                 if _failures([future]):
                     break
-            self._pool.drop_expected(len(todo) - len(futures))
+            self._pool.report_progress(len(todo) - len(futures))
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
         finally:
@@ -204,10 +192,18 @@ class ConcurrentReader:
         self, operation: ListOperation, *, query: Mapping[str, Json] | None = None, keep: Keep | None = None
     ) -> Iterator[ListedRows]:
         """Yield the first page of a listing, then all of it; see `pagination.read_listing`."""
-        known = self._readable(operation.name)
-        schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
-        pages = PageRequests(ask=partial(self._ask, known, {}), expect=self._pool.expect, drop=self._pool.drop_expected)
-        return read_listing(pages, schema, query or {})
+        known, behaviour = self._readable(operation.name), self._spec.behaviour
+        schema = ListingSchema(
+            listing=operation,
+            page_size=self._spec.integer_behaviour(PAGE_SIZE),
+            reserved_id=behaviour(operation.reserved) if operation.reserved else None,
+            counts_unlisted=operation.counted is not None and behaviour(operation.counted) == "all",
+            paged="skip" in known.query,
+            reduce_row=keep,
+            dialect_key=required_list(known)[1],
+            size_limit=listing_limit(operation.name, whole_rows=self._everything),
+        )
+        return read_listing(partial(self._ask, known, {}), schema, query or {}, self._pool.report_progress)
 
     def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool.
@@ -237,10 +233,12 @@ class ConcurrentReader:
         path: Mapping[str, str],
         query: Mapping[str, Json],
         is_expected: bool = False,
+        body: Mapping[str, Json] | None = None,
     ) -> Future[Json]:
         """Submit one request; return the future of its response."""
         return self._pool.submit(
-            lambda client: client.call(operation.id, path=path, query=query), is_expected=is_expected
+            lambda client: client.call(operation.id, path=path, query=query, body=body),
+            is_expected=is_expected,
         )
 
 

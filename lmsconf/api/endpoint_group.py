@@ -63,13 +63,16 @@ def _arguments_schema(operation: str) -> bytes:
     known = ApiSpec.default()[operation]
     body = known.body or {"type": "object"}
     properties = cast("Mapping[str, Schema]", body.get("properties", {}))
-    places = {
-        "path": _named(known.path_schemas, filters=False),
-        "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
-        "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
-        "body": {**body, **_named(properties, filters=not known.writes)},
-    }
-    return json.encode({"properties": places})
+    return json.encode(
+        {
+            "properties": {
+                "path": _named(known.path_schemas, filters=False),
+                "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
+                "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
+                "body": {**body, **_named(properties, filters=not known.writes)},
+            }
+        }
+    )
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
@@ -123,7 +126,7 @@ class EndpointGroup:
         spec = self._client.spec
         known = spec[operation]
         stated = {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
-        content = None if known.body is None else {**_given(body), **stated}
+        content = None if known.body is None else _given(body) | stated
         query_values, header_values = _given(query), _given(headers)
         validate_arguments(operation, path=path or {}, query=query_values, headers=header_values, body=content)
         answer = self._client.call(
@@ -144,9 +147,9 @@ class EndpointGroup:
         """
         validate_arguments(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
-        replaces = self._client.spec.behaviour(ADD_MODE) == "replace"
-        size = max(len(ids), 1) if replaces else self._client.spec.integer_behaviour(BATCH)
-        for start in range(0, max(len(ids), 1), size):
+        spec, number = self._client.spec, max(len(ids), 1)
+        size = number if spec.behaviour(ADD_MODE) == "replace" else spec.integer_behaviour(BATCH)
+        for start in range(0, number, size):
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
@@ -202,14 +205,16 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", rows)
 
 
-_FIELD_IDS: Final = {"type": "object", "propertyNames": {"type": "string", "minLength": 1}}
-_CHOICES: Final = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_ANSWERS: Final = {
+    "CHOICE": {"type": ["string", "null"]},
+    "MULTI_SELECT": {"type": "array", "items": {"type": "string", "minLength": 1}},
+    "TEXT": {"type": ["string", "null"]},
+}
 _ANSWERS_SCHEMA: Final = json.encode(
     {
         "properties": {
-            "CHOICE": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
-            "MULTI_SELECT": {**_FIELD_IDS, "additionalProperties": _CHOICES},
-            "TEXT": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
+            type: {"type": "object", "propertyNames": {"type": "string", "minLength": 1}, "additionalProperties": one}
+            for type, one in _ANSWERS.items()
         }
     }
 )
@@ -235,9 +240,8 @@ def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     if operation.startswith("custom-fields.") and "description" in values and not values["description"]:
         values["description"] = encode_cleared_description(spec.behaviour)
     if operation == "content-targets.create":
-        for name in WINDOW:
-            if name in values:
-                values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
+        for name in filter(values.__contains__, WINDOW):
+            values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
     return cast("Values", _renamed(spec, operation, values, inward=False))
 
 

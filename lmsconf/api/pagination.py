@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
-from typing import cast
 
 from msgspec import Struct, field
 
@@ -20,16 +19,19 @@ from lmsconf.api.response_limits import (
     listing_limit,
     pages_ahead,
 )
-from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
-from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
-from lmsconf.api.spec.operations import Schema, dialect_key_of
+from lmsconf.api.spec import Operation, path_segment_problem
+from lmsconf.api.spec.operations import dialect_key_of, object_properties
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.calls import ListedRows, ListOperation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import quote_name
 
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
+AskPage = Callable[[Mapping[str, Json], bool], Future[Json]]
+"""Request one page: query, and whether it was expected → future of the response."""
+CountPages = Callable[[int, int], None]
+"""Receives how many expected pages are not requested after all, and how many more are expected."""
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
@@ -49,48 +51,28 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
     dialect_key: str = ""
     size_limit: ListingLimit = field(default_factory=lambda: listing_limit("", whole_rows=False))
 
-    @classmethod
-    def for_operation(
-        cls, spec: ApiSpec, operation: ListOperation, reduce_row: Keep | None, *, whole_rows: bool
-    ) -> ListingSchema:
-        """Return the schema of a listing under the workspace's dialect."""
-        return cls(
-            listing=operation,
-            page_size=spec.integer_behaviour(PAGE_SIZE),
-            reserved_id=spec.behaviour(operation.reserved) if operation.reserved else None,
-            counts_unlisted=operation.counted is not None and spec.behaviour(operation.counted) == "all",
-            paged="skip" in spec[operation.name].query,
-            reduce_row=reduce_row,
-            dialect_key=required_list(spec[operation.name])[1],
-            size_limit=listing_limit(operation.name, whole_rows=whole_rows),
-        )
 
-
-class PageRequests(Struct, frozen=True, kw_only=True):
-    """How pages are requested.
-
-    ask: request one page: query, and whether it was expected → future of the response.
-    expect: called with the number of further pages, once the first page tells. drop: called with the number of those
-    that are not requested after all.
-    """
-
-    ask: Callable[[Mapping[str, Json], bool], Future[Json]]
-    expect: Callable[[int], None] = lambda _: None
-    drop: Callable[[int], None] = lambda _: None
-
-
-class _Pages:
-    """The pages of one listing, by their `skip`.
+class ListingPass:
+    """One pass over a listing: its pages, by their `skip`, and the rows received so far.
 
     The first page gives the page size and the total; the others are then prefetched concurrently. A prefetched page is
     used only if its `skip` equals the number of rows received before it; the rest are cancelled.
+
+    rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but
+    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see
+    `estimate_memory`.
     """
 
-    def __init__(self, requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> None:
-        self._requests, self._schema, self._query = requests, schema, query
+    def __init__(self, ask: AskPage, count: CountPages, schema: ListingSchema, query: Mapping[str, Json]) -> None:
+        self._ask, self._count, self._schema, self._query = ask, count, schema, query
         self._ahead: dict[int, Future[Json]] = {}
         self._most_ahead = 0
         self._next_skips: Iterator[int] = iter(())
+        self.rows: dict[str, dict[str, Json]] = {}
+        self.totals: set[int] = set()
+        self.received = self.memory = 0
+        self.sizes: list[int] = []
+        self.counted: set[int] = set()
 
     def __getitem__(self, skip: int) -> Json:
         """Return the page at `skip`. Raises ApiError."""
@@ -102,9 +84,9 @@ class _Pages:
         """Prefetch the pages after a first page with these rows."""
         size = len(rows)
         if self._schema.paged and total is not None and size:
-            self._most_ahead = pages_ahead(rows) if size < total else 0
+            self._most_ahead = pages_ahead(rows)
             skips = range(size, total, size)
-            self._requests.expect(len(skips))
+            self._count(0, len(skips))
             self._next_skips = iter(skips)
             self._fill()
 
@@ -115,33 +97,18 @@ class _Pages:
 
     def drop(self) -> None:
         """Cancel the prefetched pages that were not used."""
-        self._requests.drop(sum(1 for _ in self._next_skips))
+        self._count(sum(1 for _ in self._next_skips), 0)
         for future in self._ahead.values():
             future.cancel()
 
     def _request(self, skip: int, *, is_expected: bool = False) -> Future[Json]:
-        schema = self._schema
-        query = {**self._query, "skip": skip, "limit": schema.page_size} if schema.paged else self._query
-        return self._requests.ask(query, is_expected)
+        page = {"skip": skip, "limit": self._schema.page_size} if self._schema.paged else {}
+        return self._ask({**self._query, **page}, is_expected)
 
 
-class ListingPass(Struct):
-    """One pass over a listing.
-
-    rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but
-    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see
-    `estimate_memory`.
-    """
-
-    rows: dict[str, dict[str, Json]] = field(default_factory=dict)
-    totals: set[int] = field(default_factory=set)
-    received: int = 0
-    sizes: list[int] = field(default_factory=list)
-    memory: int = 0
-    counted: set[int] = field(default_factory=set)
-
-
-def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> Iterator[ListedRows]:
+def read_listing(
+    ask: AskPage, schema: ListingSchema, query: Mapping[str, Json], count: CountPages = lambda dropped, expected: None
+) -> Iterator[ListedRows]:
     """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
 
     A failed or malformed page sets `incomplete` and raises nothing.
@@ -150,9 +117,9 @@ def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[s
     exceeds its limits.
     """
     for yields_first_page in (True, False):
-        scan = ListingPass()
+        scan = ListingPass(ask, count, schema, query)
         try:
-            reason = yield from _pass(requests, schema, query, scan, yields_first_page)
+            reason = yield from _pass(schema, scan, yields_first_page)
         except (Unauthorized, Unreachable, LimitExceeded):
             raise
         except ApiError as error:
@@ -171,29 +138,24 @@ def _listed(schema: ListingSchema, scan: ListingPass, incomplete: str | None) ->
     )
 
 
-def _pass(
-    requests: PageRequests,
-    schema: ListingSchema,
-    query: Mapping[str, Json],
-    scan: ListingPass,
-    yields_first_page: bool,
-) -> Generator[ListedRows, None, str | None]:
+def _pass(schema: ListingSchema, scan: ListingPass, yields_first_page: bool) -> Generator[ListedRows, None, str | None]:
     """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError."""
-    pages = _Pages(requests, schema, query)
     try:
         while True:
-            rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)
+            rows, total = _page(scan[scan.received], schema, is_first=scan.received == 0)
             if total is not None:
                 scan.totals.add(total)
                 if total > schema.size_limit.rows:
-                    limit = f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read"
-                    raise LimitExceeded(schema.listing.rows, limit)
+                    raise LimitExceeded(
+                        schema.listing.rows,
+                        f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read",
+                    )
             known = len(scan.rows)
             _collect(rows, schema, scan)
             if scan.received == 0:
                 if yields_first_page:
                     yield _listed(schema, scan, "only its first page was read")
-                pages.prefetch(total, rows)
+                scan.prefetch(total, rows)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
             if rows and len(scan.rows) == known:
@@ -201,13 +163,13 @@ def _pass(
             if total is None and len(scan.rows) != scan.received:
                 return f"a page of {schema.listing.rows} began with rows that were already read"
             if not rows or not schema.paged or len(scan.rows) == total:
-                return _disagreement(schema, scan) or _end(pages, schema, scan)
+                return _disagreement(schema, scan) or _end(schema, scan)
             scan.sizes.append(len(rows))
     finally:
-        pages.drop()
+        scan.drop()
 
 
-def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
+def _end(schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why an empty page may not be the end of the listing, or None.
 
     Without a total of the rows, and after a full page or none, the empty page is the only evidence. Then read
@@ -217,7 +179,7 @@ def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
     is_counted = scan.totals and not schema.counts_unlisted
     if not schema.paged or is_counted or (scan.sizes and scan.sizes[-1] < full):
         return None
-    rows, _ = _page(pages[max(0, scan.received - 1)], schema, is_first=True)
+    rows, _ = _page(scan[max(0, scan.received - 1)], schema, is_first=True)
     if len(rows) != min(1, scan.received) or any(_id(row, schema) not in scan.rows for row in rows):
         return f"a page of {schema.listing.rows} was empty, and there are more of them"
     return None
@@ -290,9 +252,8 @@ def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
 
 def required_list(operation: Operation) -> tuple[str, str]:
     """Return the wire name and the dialect key of a response's one required list; empty if there is none."""
-    success = operation.success or {}
-    properties = cast("Mapping[str, Schema]", success.get("properties", {}))
-    match success.get("required"):
+    properties = object_properties(operation.success or {})
+    match (operation.success or {}).get("required"):
         case [str(name)] if properties[name].get("type") == "array":
             return name, dialect_key_of(properties[name])
     return "", ""
@@ -312,13 +273,12 @@ def refuse_missing_list(operation: Operation, response: Json) -> Json:
 
 def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
     """Word what is wrong with the list, that nothing is changed because of it, and how to fix it."""
-    members = response if isinstance(response, dict) else {}
-    lists = [name for name, item in members.items() if isinstance(item, list)]
     wrong = (
         f"{quote_name(list_name)} is not a list"
-        if list_name in members
+        if list_name in members(response)
         else f"the key {quote_name(list_name)} is missing"
     )
+    lists = [name for name, item in members(response).items() if isinstance(item, list)]
     other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
     way_out = (
         f"If the service uses another name, set it under `dialect:` ({dialect_key})."

@@ -12,7 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from msgspec import Struct, field
 
@@ -73,13 +73,15 @@ def prepare_request(
 ) -> PreparedRequest:
     """Build a request of an operation. path: filled in. Raises ValueError for unknown and for missing parameters."""
     _check_path(path)
-    if unknown := query.keys() - operation.query.keys():
-        raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
-    if missing := {name for name in operation.required_query if query.get(name) is None}:
-        raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
     given = headers or {}
-    if unknown_headers := given.keys() - set(operation.headers.values()):
-        raise ValueError(f"{operation.id} has no header {sorted(unknown_headers)}")
+    wrong = {
+        "has no query parameter": query.keys() - operation.query.keys(),
+        "needs the query parameter": {name for name in operation.required_query if query.get(name) is None},
+        "has no header": given.keys() - set(operation.headers.values()),
+    }
+    for problem, names in wrong.items():
+        if names:
+            raise ValueError(f"{operation.id} {problem} {sorted(names)}")
     for name, value in given.items():
         if not re.fullmatch(r"[\x21-\x7e]+", value):  # it could inject another header
             raise ValueError(f"{value!r} cannot be the header {name}")
@@ -93,8 +95,14 @@ def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json],
     if not re.fullmatch("[A-Z]+", method):
         raise ValueError(f"{method!r} is not an HTTP method")
     _check_path(path)
-    content = None if body is None else encode(body)
-    return PreparedRequest(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
+    return PreparedRequest(
+        None,
+        method,
+        path,
+        _query_text(query),
+        None if body is None else encode(body),
+        writes=method not in ("GET", "HEAD"),
+    )
 
 
 def _check_path(path: str) -> None:
@@ -150,9 +158,14 @@ def parse_response(request: PreparedRequest, response: HttpResponse, transport: 
             outcome = (
                 f" answered {response.status} with a body that cannot be used: {_safe(transport.redact(str(error)))}"
             )
-            hint = f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API."
             raise _error(
-                InvalidResponse, request, transport, outcome, hint, status=response.status, excerpt=excerpt
+                InvalidResponse,
+                request,
+                transport,
+                outcome,
+                f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API.",
+                status=response.status,
+                excerpt=excerpt,
             ) from error
     excerpt = _excerpt(response, transport)
     kind, way_out = _meaning(request, response, transport)
@@ -183,9 +196,13 @@ def _error(
     excerpt: str | None = None,
 ) -> ApiError:
     """Return an error. ending: of its message, which begins with the request. excerpt: of the response body."""
-    operation = request.operation.id if request.operation else None
-    place = f"{request.method} {transport.redact(request.path)} at {transport.host}"
-    return kind(f"{place}{ending}", hint=hint, operation=operation, status=status, body=excerpt)
+    return kind(
+        f"{request.method} {transport.redact(request.path)} at {transport.host}{ending}",
+        hint=hint,
+        operation=request.operation.id if request.operation else None,
+        status=status,
+        body=excerpt,
+    )
 
 
 def _value(request: PreparedRequest, answer: HttpResponse) -> Json:
@@ -218,9 +235,6 @@ def _meaning(
     status, operation = answer.status, request.operation
     # A read that names no resource is not found only below a wrong URL.
     names_nothing = operation and not (request.writes or operation.path_schemas or operation.required_query)
-    wrong_base = (
-        f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too many."
-    )
     meanings: tuple[tuple[object, type[ApiError], str | None], ...] = (
         (status < 400, Rejected, _moved_hint(answer, transport)),
         (
@@ -233,8 +247,13 @@ def _meaning(
             Unauthorized,
             "Check that the token may do this, and that the External API is enabled for the workspace.",
         ),
-        (is_not_carried_out(status, answer.retry_after), Unreachable, LATER_HINT),
-        (status == 404 and names_nothing, Rejected, wrong_base),
+        (is_not_carried_out(status, answer.headers.get("retry-after")), Unreachable, LATER_HINT),
+        (
+            status == 404 and names_nothing,
+            Rejected,
+            f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too "
+            "many.",
+        ),
         (status < 500, Rejected, _dialect_hint(request, status)),
         (request.writes, WriteOutcomeUnknown, _LOST_HINT),
         (True, Unreachable, LATER_HINT),
@@ -244,11 +263,8 @@ def _meaning(
 
 def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
     """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
-    try:
-        other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
-    except ValueError:
-        other = ""
-    to = f" to {_safe(transport.redact(other))}" if other else ""
+    other = re.match(r"(?:[\w+.-]*:)?//(?:[^/?#]*@)?([^/?#]+)", answer.headers.get("location", ""))
+    to = f" to {_safe(transport.redact(other[1]))}" if other else ""
     return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 
@@ -271,7 +287,7 @@ def _times(tried: int) -> str:
 
 def _asked(answer: HttpResponse) -> str:
     """Return the wait that a Retry-After in seconds asks for, if it takes minutes: the run has waited longer."""
-    seconds = seconds_of(answer.retry_after)
+    seconds = seconds_of(answer.headers.get("retry-after"))
     if answer.status not in NOT_NOW or seconds is None or seconds <= 60:
         return ""
     return f" and asks to wait {duration_in_words(seconds)}"

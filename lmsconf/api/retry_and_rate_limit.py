@@ -80,37 +80,32 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         retry_after: str | None = None,
         *,
         rate_limited: bool = False,
-        not_now: bool = True,
+        status: int | None = TOO_MANY,
     ) -> float | None:
         """Return the seconds until the next attempt, after `attempts` and `waited` seconds; None: give up.
 
-        rate_limited: the service is up and limits the rate. not_now: the status is one of `NOT_NOW`; with another one,
-        a Retry-After counts as a short one.
+        rate_limited: the service is up and limits the rate. status: with one that is not in `NOT_NOW`, a
+        Retry-After counts as a short one.
         """
         left, requested = self.max_total_wait - waited, self.parse_retry_after(retry_after)
-        if requested is not None and self.is_long(requested):
-            if not_now:
-                # The limits of an outage bound these waits.
-                return requested
-            requested = self.short_retry_after
+        if requested is not None and self.is_long(requested) and status in NOT_NOW:
+            # The limits of an outage bound these waits.
+            return requested
         if left <= 0 or (attempts >= self.max_attempts and not rate_limited and requested is None):
             return None
         if requested is not None:
             # A retry before Retry-After would be refused again. After a second refusal, back off further than asked.
-            pause = max(requested, self._half_jitter(attempts - 1))
+            pause = max(min(requested, self.short_retry_after), self._backoff(attempts - 1))
             return pause if pause <= left else None
-        if rate_limited:
-            return min(self._half_jitter(attempts), left)
-        # Full jitter: clients that failed together should not retry together.
-        return min(self.random_number() * self._longest(attempts), left)
+        return min(self._backoff(attempts), left)
 
-    def _half_jitter(self, tried: int) -> float:
-        """Return at least half of the longest wait: many retries at once would be refused at once."""
-        return (0.5 + self.random_number() / 2) * self._longest(tried) if tried else 0.0
+    def _backoff(self, tried: int) -> float:
+        """Return a wait of up to half a second, then twice as long, at most ten; at least half of that.
 
-    def _longest(self, tried: int) -> float:
-        """Return the maximum wait before the next attempt: half a second, then twice as long, at most ten."""
-        return min(0.5 * 2.0 ** min(tried - 1, 30), 10.0)
+        Clients that failed together should not retry together, and retries at once would be refused at once.
+        """
+        longest = min(0.5 * 2.0 ** min(tried - 1, 30), 10.0)
+        return (0.5 + self.random_number() / 2) * longest if tried else 0.0
 
     def is_long(self, pause: float) -> bool:
         """Return whether a Retry-After extends an outage."""
@@ -157,8 +152,6 @@ class Outage:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
         if self.is_stopped:
             return 0.0
-        if self._started == math.inf:
-            return math.inf
         with self._lock:
             now = self._retry.clock()
             # A second is too short for a response: a write sent with less would only end with an unknown result.
@@ -177,10 +170,9 @@ class Outage:
 
     def record_response(self) -> None:
         """Record a response that is not transient; it ends the outage."""
-        self.responses += 1
-        if self._started != math.inf:
-            with self._lock:
-                self._reset()
+        with self._lock:
+            self.responses += 1
+            self._reset()
 
     def record_failure(self, sent_at: float, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
         """Record a failed request.
@@ -193,8 +185,10 @@ class Outage:
                 self._started, self._limit = sent_at, sent_at + retry.max_outage
             if retry_after is not None and retry.is_long(retry_after):
                 # A minute after the pause, within the patience.
-                end = min(now + retry_after, self._started + retry.patience) + retry.short_retry_after
-                self._limit = max(self._limit, end)
+                self._limit = max(
+                    self._limit,
+                    min(now + retry_after, self._started + retry.patience) + retry.short_retry_after,
+                )
             self.is_rate_limited = rate_limited
 
     def record_give_up(self, responses: int) -> None:

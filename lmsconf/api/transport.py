@@ -11,7 +11,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from contextlib import closing
+from types import MappingProxyType
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -48,7 +49,8 @@ class NoResponse(Exception):
     is_sent: the request may have been sent. final: a retry would fail the same. hint: replaces the default hint.
     """
 
-    status = retry_after = date = None
+    status = None
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, reason: str, *, is_sent: bool, final: bool = False, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -56,14 +58,12 @@ class NoResponse(Exception):
 
 
 class HttpResponse(Struct, frozen=True):
-    """A response. unreadable: why the body could not be read, if so. date: the Date header, the service's clock."""
+    """A response. headers: by lower-case name. unreadable: why the body could not be read, if so."""
 
     status: int
     body: bytes
-    retry_after: str | None
-    location: str | None
+    headers: Mapping[str, str]
     unreadable: str | None
-    date: str | None = None
 
 
 def _redact_record(record: logging.LogRecord) -> bool:
@@ -102,18 +102,18 @@ class HttpTransport:
         self.host, self.url_name = parts.netloc, url_name
         self._token = strip_final_newline(token)
         if reason := token_problem(self._token):
-            hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
-            raise LmsconfError(f"the token cannot be used: {reason}", hint=hint)
+            raise LmsconfError(
+                f"the token cannot be used: {reason}",
+                hint="Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line.",
+            )
         register_secret(self._token)
-        self._headers = httpx.Headers(
-            {
-                "Host": self.host,
-                "Authorization": f"Bearer {self._token}",
-                "Accept": "application/json",
-                "Accept-Encoding": "gzip",
-                "User-Agent": f"lmsconf/{__version__}",
-            }
-        )
+        self._headers = {
+            "Host": self.host,
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"lmsconf/{__version__}",
+        }
         self._seconds, self._max_bytes, self._clock = seconds, max_bytes, clock
         self._is_own = transport is None
         self._client = _open_client(parts, transport)
@@ -145,22 +145,25 @@ class HttpTransport:
         seconds = min(self._seconds, max_seconds)
         until = self._clock() + seconds
         try:
-            url = _url(self.url + target)
+            url = httpx.URL(self.url + target)
         except httpx.InvalidURL as error:
             raise NoResponse(self.redact(str(error)), is_sent=False, final=True) from error
         silent = min(30.0, seconds)
         timeouts = {"connect": min(10.0, seconds), "read": silent, "write": silent, "pool": seconds}
-        request = httpx.Request(method, url, headers=self._headers, content=body, extensions={"timeout": timeouts})
-        if body is not None:
-            request.headers["Content-Type"] = "application/json"
-        if extra_headers:
-            request.headers.update(extra_headers)
+        request = httpx.Request(
+            method,
+            url,
+            headers={
+                **self._headers,
+                **({} if body is None else {"Content-Type": "application/json"}),
+                **(extra_headers or {}),
+            },
+            content=body,
+            extensions={"timeout": timeouts},
+        )
         try:
-            response = self._client.send(request, stream=True)
-            try:
+            with closing(self._client.send(request, stream=True)) as response:
                 return self._received(response, until, seconds)
-            finally:
-                response.close()
         except FAILURES as error:
             raise self._failure(error) from error
 
@@ -171,17 +174,14 @@ class HttpTransport:
             body = self._body(response, until, seconds)
         except (ValueError, httpx.DecodingError) as error:
             unreadable = str(error)
-        after, location, date = (response.headers.get(name) for name in ("retry-after", "location", "date"))
-        return HttpResponse(response.status_code, body, after, location, unreadable, date)
+        return HttpResponse(response.status_code, body, response.headers, unreadable)
 
     def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
         """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""
-        body, received = bytearray(), 0
+        body = bytearray()
 
         def check(chunk: bytes) -> None:
-            nonlocal received
-            received += len(chunk)
-            if max(received, len(body)) > self._max_bytes:
+            if max(response.num_bytes_downloaded + len(chunk), len(body)) > self._max_bytes:
                 raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
             if self._clock() > until:
                 raise NoResponse(f"no complete response within {seconds:.3g} s", is_sent=True)
@@ -207,8 +207,13 @@ class HttpTransport:
             # A retry would get the same certificate.
             return NoResponse(reason, is_sent=False, final=True, hint=hint)
         variable = _proxy_variable(urlsplit(self.url)) if self._is_own else None
-        way_out = f"Check the proxy that {variable} names, or set NO_PROXY={self.host} to go there without a proxy."
-        return NoResponse(reason, is_sent=False, hint=way_out if variable else None)
+        return NoResponse(
+            reason,
+            is_sent=False,
+            hint=f"Check the proxy that {variable} names, or set NO_PROXY={self.host} to go there without a proxy."
+            if variable
+            else None,
+        )
 
 
 class _CheckedStream(httpx.SyncByteStream):
@@ -238,12 +243,6 @@ class _NoCookies(httpx.Cookies):
 
 class _Client(httpx.Client):
     cookies = _NoCookies()  # type: ignore[override]  # nobody sets others
-
-
-@lru_cache(maxsize=2048)
-def _url(text: str) -> httpx.URL:
-    """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
-    return httpx.URL(text)
 
 
 def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> httpx.Client:
@@ -297,8 +296,10 @@ def _tls_hint(message: str, host: str) -> str | None:
     refused = re.search(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$", message)
     if refused is None:
         return None
-    ways_out = (way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words))
-    way_out = next(ways_out, "Ask the operator of the service to fix it.")
+    way_out = next(
+        (way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words)),
+        "Ask the operator of the service to fix it.",
+    )
     return f"The certificate of {host} was refused: {refused['check']}. {way_out}"
 
 
@@ -310,5 +311,4 @@ def _proxy_variable(parts: SplitResult) -> str | None:
     if is_loopback(host) or proxy_bypass(host):
         return None
     scheme = f"{parts.scheme}_proxy"
-    names = (scheme, scheme.upper(), "all_proxy", "ALL_PROXY")
-    return next((name for name in names if os.environ.get(name)), None)
+    return next(filter(os.environ.get, (scheme, scheme.upper(), "all_proxy", "ALL_PROXY")), None)

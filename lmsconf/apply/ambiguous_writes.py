@@ -19,9 +19,8 @@ from msgspec import Struct, field
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ON_EXISTING
-from lmsconf.apply.scheduler import Begin, Learnt
+from lmsconf.apply.scheduler import BeforeCall, Learnt
 from lmsconf.errors import (
-    ApiError,
     DuplicateResource,
     InvalidResponse,
     LmsconfError,
@@ -71,8 +70,9 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
 
 def issued(call: Call, ids: Learnt) -> IssuedRequest:
     """Return a call with the ids that it needs. Raises KeyError if one is not known."""
-    path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
-    return IssuedRequest(call=call, path=path, body=body, ids=ids)
+    return IssuedRequest(
+        call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids), ids=ids
+    )
 
 
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
@@ -90,33 +90,33 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     seconds: float
     patience: float
     timing: WaitClock
-    again: Begin
+    again: BeforeCall
     stop_waiting: Event = field(default_factory=Event)
     lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def resolve(self, sent: IssuedRequest, lost: ApiError, send: Callable[[], Json]) -> Json:
-        """Return the response of the call; None if it is found to be carried out. `send` retries it.
+    def resolve(self, sent: IssuedRequest, send: Callable[[], Json]) -> Json:
+        """Return the response of a call that `send` sends; None if it was lost, and the call is carried out.
 
-        Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
-        error of the call if the retry fails.
+        Sends it again where it is not. Raises DuplicateResource if it was carried out twice,
+        WriteOutcomeUnknown if that cannot be determined, and the error of the call if it fails.
         """
         conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
         for attempts_left in (2, 1, 0):
-            status = self._poll_status(sent, conclusive, self.seconds)
-            if status is WriteStatus.DONE:
-                return None
-            if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
-                break
-            self.again(sent.call)
             try:
                 return send()
             except (WriteOutcomeUnknown, InvalidResponse) as failure:
                 lost = failure
             except Rejected:
                 # It may have been done before the retry, which is then rejected, and be readable only later.
-                if self._poll_status(sent, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
+                if attempts_left < 2 and self._poll_status(sent, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
                     return None
                 raise
+            status = self._poll_status(sent, conclusive, self.seconds)
+            if status is WriteStatus.DONE:
+                return None
+            if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
+                break
+            self.again(sent.call)
         raise WriteOutcomeUnknown(
             lost.message,
             hint="It is not known whether it was done. Apply again: what was done is detected, and only the rest is "
@@ -202,8 +202,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
 def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
     """Return the problem that a resource is live twice, if a plan failed of it."""
-    expected = ("identity/live-twice", str(address))
-    return next((one for one in error.problems if (one.code, one.address) == expected), None)
+    twice = (one for one in error.problems if one.code == "identity/live-twice")
+    return next((one for one in twice if one.address == str(address)), None)
 
 
 def is_left(fresh: Plan, sent: IssuedRequest) -> bool:

@@ -29,9 +29,9 @@ from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
-from lmsconf.apply.scheduler import ApplyEvents, Begin, Waiting
+from lmsconf.apply.scheduler import ApplyEvents, BeforeCall, Waiting
 from lmsconf.documents.journal.journal_folder import hold_lock
-from lmsconf.documents.journal.journal_reader import Retention, wait_for_pending_writes
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, StalePlan, interrupt_exit_code
@@ -169,11 +169,12 @@ def apply_safely(
 
 def _interrupted(by: KeyboardInterrupt) -> LmsconfError:
     """Return the error of Ctrl-C or SIGTERM before the first call."""
-    error = LmsconfError(
-        "the run was interrupted before its first call", hint="Nothing was changed.", code="interrupted"
+    return LmsconfError(
+        "the run was interrupted before its first call",
+        hint="Nothing was changed.",
+        code="interrupted",
+        exit=interrupt_exit_code(by),
     )
-    error.exit = interrupt_exit_code(by)
-    return error
 
 
 def _wait_clock(progress: ApplyEvents, reason: str, message: str) -> WaitClock:
@@ -186,7 +187,7 @@ def _check_and_lock(
     options: ApplyOptions,
     progress: ApplyEvents,
     leases: ExitStack,
-) -> tuple[Begin | None, Snapshot | None]:
+) -> tuple[BeforeCall | None, Snapshot | None]:
     """Check the plan, ask for approval and take the remote lock: steps 2 to 6 for a plan that is made.
 
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
@@ -218,7 +219,6 @@ def _open_journal(
     settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyEvents
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
-    environ = os.environ if options.environ is None else options.environ
     if snapshot is not None and (number := len([*people_losing_answers(snapshot, plan.changes)])) > MOST_KEPT:
         progress.record(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
@@ -227,20 +227,24 @@ def _open_journal(
         settings.root,
         plan,
         meta=options.meta,
+        keep=settings.kept_runs,
         # The embedded workspace is in this process: no call of an earlier one can still take effect.
-        retention=Retention(
-            keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
-        ),
-        before=snapshot,
+        keep_seconds=0.0 if settings.workspace.embedded else settings.policy.settle,
+        compared=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
-        commit=manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ),
+        commit=manifests_commit(
+            settings,
+            plan.manifests_files,
+            plan.manifests_digest,
+            os.environ if options.environ is None else options.environ,
+        ),
         # An embedded workspace does not flush its commits to the disk either. Both outlive a process that is killed; a
         # power failure may lose the end of either.
         sync=(lambda _: None) if settings.workspace.embedded else os.fsync,
     )
 
 
-def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> Begin | None:
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> BeforeCall | None:
     """Exclude runs on other machines, if the project configures a lock, until the leases end.
 
     Returns the function that renews the lock before each call.

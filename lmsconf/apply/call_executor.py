@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from operator import not_
 
@@ -118,20 +117,19 @@ class ResourceInUse(Rejected):
 
 
 class CallExecutor:
-    """Send the calls of a plan through a WorkerPool. `resolver` resolves those whose response was lost.
+    """Send the calls of a plan. `resolver` resolves those whose response was lost.
 
     replay: plans the changes of the plan again. first_calls: what this run has tried.
     """
 
     def __init__(
         self,
-        pool: WorkerPool,
         resolver: AmbiguousWriteResolver,
         plan: Plan,
         replay: Callable[[], Plan],
         first_calls: FirstCalls,
     ) -> None:
-        self._pool, self._resolver, self._first_calls = pool, resolver, first_calls
+        self._resolver, self._first_calls = resolver, first_calls
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
         self._emptied = {
@@ -142,11 +140,8 @@ class CallExecutor:
             one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
         }
 
-    def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
-        """Return a future of the ids that the response returns. It fails with LmsconfError."""
-        return self._pool.submit(lambda client: self._send(client, call, ids))
-
-    def _send(self, client: Client, call: Call, ids: Learnt) -> Learnt:
+    def send(self, call: Call, ids: Learnt, client: Client) -> Learnt:
+        """Send a call with the ids known so far; return the ids in its response. Raises LmsconfError."""
         try:
             sent = issued(call, ids)
         except KeyError as missing:
@@ -154,7 +149,9 @@ class CallExecutor:
         if call.needs and call.address in self._emptied:
             refuse_late_deletion(call, self._replay, self._resolver)
         try:
-            response = self._first_calls.send(client, sent, partial(self._resolved, client))
+            response = self._first_calls.send(
+                client, sent, lambda one: self._resolver.resolve(one, partial(self._response, client, one))
+            )
         except Rejected as refused:
             if call.id not in self._first_calls.replacing or call.address not in self._replaced:
                 raise
@@ -173,14 +170,6 @@ class CallExecutor:
         except ApiError as error:
             # The call was accepted; only its result could not be read.
             raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=call.operation) from error
-
-    def _resolved(self, client: Client, sent: IssuedRequest) -> Json:
-        """Return the response; None where it was lost and the call is found to be carried out."""
-        send = partial(self._response, client, sent)
-        try:
-            return send()
-        except (WriteOutcomeUnknown, InvalidResponse) as lost:
-            return self._resolver.resolve(sent, lost, send)
 
     def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
@@ -208,10 +197,8 @@ class CallExecutor:
         if listing is None or created <= learnt.keys():
             return learnt
         # Later calls may need these ids.
-        found = self._resolver.poll(
-            partial(_find_created_ids, client, call, kind, listing), bool, self._resolver.seconds
-        )
-        return {**learnt, **found}
+        find = partial(_find_created_ids, client, call, kind, listing)
+        return {**learnt, **self._resolver.poll(find, bool, self._resolver.seconds)}
 
     def _response(self, client: Client, sent: IssuedRequest) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from threading import Event
@@ -29,7 +29,7 @@ from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan, refuse_if
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -56,7 +56,7 @@ from lmsconf.planner.read.needed_listings import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.fill_sandbox import REDACTED, fill_workspace
+from lmsconf.workspace.fill_sandbox import fill_workspace
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
@@ -75,19 +75,15 @@ class RehearsalClock:
     """
 
     def __init__(self, start: str) -> None:
-        self._start, self._passed = datetime.fromisoformat(start), 0.0
+        self._now = datetime.fromisoformat(start).timestamp()
 
     def wait(self, seconds: float, stop: Event | None = None) -> None:
         """Let so many seconds pass."""
-        self._passed += seconds
-
-    def now(self) -> datetime:
-        """The time in UTC."""
-        return (self._start + timedelta(seconds=self._passed)).astimezone(UTC)
+        self._now += seconds
 
     def epoch(self) -> float:
         """The time in seconds since the epoch."""
-        return self.now().timestamp()
+        return self._now
 
 
 @contextmanager
@@ -99,11 +95,6 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
     Raises CannotRehearse for a snapshot that cannot be loaded: one that is redacted or incomplete, or that refers to
     what it does not hold.
     """
-    if snapshot.redaction is not None:
-        raise CannotRehearse(
-            f"the plan cannot be rehearsed: {REDACTED}",
-            hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
-        )
     clock, numbers = RehearsalClock(at), count(1)
     service = Sandbox(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),
@@ -111,21 +102,24 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
         # The ids that a snapshot holds may be of any form: none is one that a deleted resource of the workspace had.
         ids=lambda prefix: f"twin-{prefix}-{next(numbers)}",
     )
-    retry = RetryPolicy(
-        sleep=clock.wait,
-        clock=clock.epoch,
-        wall_clock=clock.epoch,
-        random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
-    )
     try:
         _fill(service, snapshot)
         yield (
             service,
             WorkspaceReader(
                 settings=settings,
-                connection=Connection(settings, retry=retry, service=service),
+                connection=Connection(
+                    settings,
+                    retry=RetryPolicy(
+                        sleep=clock.wait,
+                        clock=clock.epoch,
+                        wall_clock=clock.epoch,
+                        random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
+                    ),
+                    service=service,
+                ),
                 parallelism=1,
-                clock=clock.now,
+                clock=lambda: datetime.fromtimestamp(clock.epoch(), UTC),
                 timing=WaitClock(now=clock.epoch, sleep=clock.wait),
                 patience=0.0,
             ),
@@ -140,8 +134,7 @@ def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str
     `auto` means that of the service, which only its own times show.
     """
     ends = (end for row in snapshot.rows(TargetRow) for end in (row.start, row.finish) if end is not None)
-    is_auto = ApiSpec(settings.dialect).behaviour(TIME_FORMAT) == "auto"
-    if is_auto and next(ends, "").isdigit():
+    if ApiSpec(settings.dialect).behaviour(TIME_FORMAT) == "auto" and next(ends, "").isdigit():
         return {**settings.dialect, TIME_FORMAT: "epoch-ms"}
     return settings.dialect
 
@@ -168,24 +161,21 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
     if plan.rehearsal is None:
         raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=again)
     receipt = plan.rehearsal.receipt
-    why = (
-        "some of its calls were refused"
-        if receipt.outcome is RehearsalOutcome.REFUSED
-        else "a second plan on the twin was not empty"
-    )
-    refuse_if(
-        (
-            receipt.plan_digest != digest,
+    if receipt.plan_digest != digest:
+        raise StalePlan(
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
-            again,
-        ),
-        (
-            receipt.outcome is not RehearsalOutcome.SUCCESS,
+            hint=again,
+        )
+    if receipt.outcome is not RehearsalOutcome.SUCCESS:
+        why = (
+            "some of its calls were refused"
+            if receipt.outcome is RehearsalOutcome.REFUSED
+            else "a second plan on the twin was not empty"
+        )
+        raise StalePlan(
             f"the rehearsal of the plan did not succeed: {why}",
-            "`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
-        ),
-        error=StalePlan,
-    )
+            hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
+        )
 
 
 def rehearse_on(
@@ -264,8 +254,9 @@ def _groups(
     connection: Connection, plan: Plan, report: ApplyReport, remaining: tuple[Change, ...]
 ) -> Iterator[RehearsedGroup]:
     """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
-    left = {change.address for change in remaining}
-    deleted = {change.address for change in plan.changes if change.action is Action.DELETE} - left
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE} - {
+        change.address for change in remaining
+    }
     ids = {
         **{outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None},
         **{change.address: change.id for change in plan.changes if change.id is not None},
@@ -296,9 +287,8 @@ def _outcome(
 ) -> RehearsalOutcome:
     if failed:
         return RehearsalOutcome.REFUSED
-    if remaining or any(problem.is_error for problem in problems):
-        return RehearsalOutcome.NOT_CONVERGED
-    return RehearsalOutcome.SUCCESS
+    is_left = remaining or any(problem.is_error for problem in problems)
+    return RehearsalOutcome.NOT_CONVERGED if is_left else RehearsalOutcome.SUCCESS
 
 
 def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[RemoteId] | None:

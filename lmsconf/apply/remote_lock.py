@@ -125,7 +125,8 @@ class LockLease:
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
 
     def create(self) -> None:
-        """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
+        """Create it, with a lease that begins now, and renew it. Raises LmsconfError if that was rejected."""
+        self._renewer.start()
         now = self._clock()
         self._lock = replace(self._lock, until=now + self._terms.lease)
         self._checked_at, self._begun, self._may_exist = now, now, True
@@ -140,11 +141,9 @@ class LockLease:
             self.set_id(str(answer["groupId"]))
 
     def set_id(self, id: str) -> None:
-        """Set the group's id, and start renewing."""
+        """Set the group's id, without which the lock is not renewed."""
         with self._mutex:
             self._lock = replace(self._lock, id=id)
-        if not self._renewer.ident:
-            self._renewer.start()
 
     def renew_before(self, call: Call) -> None:
         """Before each call: check that the lock exists, and renew the lease when a third of it is over.
@@ -154,8 +153,8 @@ class LockLease:
         with self._mutex:
             self._refuse_expired(call)
             now = self._clock()
-            if self._is_due(now):
-                self._renew(now)
+            if self._is_over(_RENEWED_AFTER):
+                self._renew()
             elif not 0 <= now - self._checked_at < _CHECKED_EVERY:
                 # By its id: a listing may miss it, as it moves between pages while calls create and delete groups.
                 with suppress(InvalidResponse):  # inconclusive; the next call checks again
@@ -166,12 +165,11 @@ class LockLease:
 
     def release(self) -> None:
         """Delete it. If that fails, the manager has a message in `left`, and the lock expires by itself."""
+        self._ended.set()
         if not self._may_exist:
             return
         self._manager.left = f"the lock of {self._lock.description} may be left: run `lmsconf unlock`"
-        self._ended.set()
-        if self._renewer.ident:
-            self._renewer.join()
+        self._renewer.join()
         try:
             for lock in [self._lock] if self._lock.id else self._manager.list_locks():
                 if lock.key == self.key:
@@ -181,35 +179,33 @@ class LockLease:
             self._manager.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
     def _refuse_expired(self, call: Call) -> None:
-        if not self._is_safe(self._clock()):
+        if self._is_over(_SAFE_UNTIL):
             raise LockLost(
                 f"the lock was not renewed in time, and {call.id} was not sent",
                 hint="Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
             )
 
-    def _is_safe(self, now: float) -> bool:
-        return now < self._begun + self._terms.lease * _SAFE_UNTIL
-
-    def _is_due(self, now: float) -> bool:
-        return now >= self._begun + self._terms.lease * _RENEWED_AFTER
+    def _is_over(self, share: float) -> bool:
+        """Whether so much of the lease is over."""
+        return self._clock() >= self._begun + self._terms.lease * share
 
     def _renew_on(self) -> None:
         """Renew when due until the run is over. Errors are left to `renew_before`: a new group may show late."""
         while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._ended):
             with suppress(LmsconfError), self._mutex:
-                now = self._clock()
-                if not self._is_safe(now):
+                if self._is_over(_SAFE_UNTIL):
                     return  # a lease that may have expired for others is not revived
-                if self._is_due(now):
-                    self._renew(now)
+                if self._lock.id and self._is_over(_RENEWED_AFTER):
+                    self._renew()
 
-    def _renew(self, now: float) -> None:
+    def _renew(self) -> None:
+        now = self._clock()
         renewed = replace(self._lock, until=now + self._terms.lease)
         try:
             self._manager.call("manual-groups.rename", renewed, is_named=True)
         except (WriteOutcomeUnknown, InvalidResponse):
             return  # the current lease still holds; the renewal is retried before the next call
-        if self._is_safe(self._clock()):
+        if not self._is_over(_SAFE_UNTIL):
             # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
             self._lock, self._checked_at, self._begun = renewed, now, now
 

@@ -86,9 +86,14 @@ def verify_by_replanning(
             else:
                 now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in addresses)
-                verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
-                others = tuple(change for change in now.changes if change.address not in addresses)
-                seen = VerificationResult(verified=verified, converged=False, residue=others, problems=errors)
+                seen = VerificationResult(
+                    verified=replace(
+                        verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out)
+                    ),
+                    converged=False,
+                    residue=tuple(change for change in now.changes if change.address not in addresses),
+                    problems=errors,
+                )
                 whole = None  # From here on, only what was touched is read again.
         except ProblemsFound as error:
             return replace(seen, problems=(*seen.problems, *(one for one in error.problems if one.is_error)))
@@ -112,15 +117,19 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
     if run.stopped_by is not None and not run.may_have_written:
         return run.stopped_by.exit
     failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
-    if failed and not run.may_have_written:
-        if any(isinstance(error, Unauthorized) for error in run.errors):
-            return ExitCode.UNAUTHORIZED
-        return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
-    if failed:
-        wrong = any(isinstance(error, WrongAssumption) and not error.refused for error in run.errors)
-        return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
-    # A plan without calls whose manifests are not available leaves nothing to do or to verify.
-    return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
+    all_failed = failed and not run.may_have_written
+    cases = (
+        (all_failed and any(isinstance(error, Unauthorized) for error in run.errors), ExitCode.UNAUTHORIZED),
+        (all_failed and any(error.code == "refusal/in-use" for error in run.errors), ExitCode.BLOCKED),
+        (all_failed, ExitCode.ERROR),
+        (
+            failed and not any(isinstance(one, WrongAssumption) and not one.refused for one in run.errors),
+            ExitCode.PARTIAL,
+        ),
+        # A plan without calls whose manifests are not available leaves nothing to do or to verify.
+        (not failed and (converged or (converged is None and not run.outcomes)), ExitCode.OK),
+    )
+    return next((code for holds, code in cases if holds), ExitCode.NOT_CONVERGED)
 
 
 def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable[Consent]) -> Plan:
@@ -259,15 +268,14 @@ def replan_everything(
     workspace: WorkspaceReader, plan: Plan, manifests: Manifests, phase: Phase
 ) -> tuple[Plan, tuple[Problem, ...]]:
     """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
-    project_policy, chosen = workspace.settings.policy, plan.selection
     policy = replace(
-        project_policy,
+        workspace.settings.policy,
         # No guard is evaluated here, and percentage limits and rename detection would cost reads.
-        guards=_unlimited(project_policy, plan),
+        guards=_unlimited(workspace.settings.policy, plan),
         compares=0,
-        only=chosen.only,
-        excluded=chosen.excluded,
-        additive=chosen.additive,
+        only=plan.selection.only,
+        excluded=plan.selection.excluded,
+        additive=plan.selection.additive,
         verifying=True,
     )
     return plan_anew(workspace, manifests, policy, phase, "Verifying")

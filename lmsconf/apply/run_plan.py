@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -20,7 +20,7 @@ from lmsconf.apply.replanning import (
     skipped_verification,
     verify_by_replanning,
 )
-from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult, unstarted_run
+from lmsconf.apply.scheduler import ApplyEvents, BeforeCall, CallCounter, CallRun, Phase, RunResult, unstarted_run
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
@@ -56,7 +56,7 @@ def execute(
     meta: Mapping[str, str],
     progress: ApplyEvents | None = None,
     journal: Journal | None = None,
-    before_call: Begin | None = None,
+    before_call: BeforeCall | None = None,
     verify: VerifyMode = VerifyMode.ALL,
     made_from: Manifests | None = None,
     interrupts: Interrupts | None = None,
@@ -75,7 +75,7 @@ def execute(
         interrupts.defer()
         replan = _whole_replan(workspace, plan, verify, made_from, progress.phase)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
-        run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
+        run, resolver, side_effects = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
@@ -85,7 +85,7 @@ def execute(
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
         run.interrupted_by = run.interrupted_by or interrupts.first
-        report = _report(workspace, plan, digest, run, verification, started, meta)
+        report = _report(workspace, plan, digest, run, verification, started, meta, side_effects)
         problems = () if journal is None else journal.record_end(report)
     return replace(report, problems=(*report.problems, *problems)) if problems else report
 
@@ -98,6 +98,7 @@ def _report(
     verification: VerificationResult,
     started: str,
     meta: Mapping[str, str],
+    side_effects: Sequence[Problem] = (),
 ) -> ApplyReport:
     touched = {outcome.address for outcome in run.outcomes}
     unseen = [one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)]
@@ -115,7 +116,7 @@ def _report(
         problems=(
             *verification.problems,
             *wrong_assumptions(run.errors),
-            *run.side_effects,
+            *side_effects,
             *(no_effect_problem(plan, run, change, workspace.connection.spec) for change in unseen),
         ),
         meta=dict(meta),
@@ -161,11 +162,11 @@ def _send_calls(
     workspace: WorkspaceReader,
     plan: Plan,
     journal: Journal | None,
-    before_call: Begin | None,
+    before_call: BeforeCall | None,
     progress: ApplyEvents,
     interrupts: Interrupts,
-) -> tuple[RunResult, AmbiguousWriteResolver]:
-    """Send the calls, and record each of them."""
+) -> tuple[RunResult, AmbiguousWriteResolver, Sequence[Problem]]:
+    """Send the calls, and record each of them; also return warnings of what they have done beside the plan."""
 
     def begin(call: Call) -> None:
         if before_call is not None:
@@ -193,9 +194,10 @@ def _send_calls(
     with ExitStack() as stack:
         counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
         pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))
+        executor = CallExecutor(resolver, plan, partial(replay, workspace, plan), first_calls)
         run = CallRun(
             plan,
-            CallExecutor(pool, resolver, plan, partial(replay, workspace, plan), first_calls).submit,
+            lambda call, ids: pool.submit(partial(executor.send, call, ids)),
             width=workspace.parallelism,
             tell=end,
             begin=begin,
@@ -203,10 +205,9 @@ def _send_calls(
             weight=first_calls.priority,
             is_serial=first_calls.is_serial,
         ).run(interrupts)
-        run.side_effects = first_calls.side_effects
         if run.is_abandoned:
             pool.close(wait=False)
-    return run, resolver
+    return run, resolver, first_calls.side_effects
 
 
 def _whole_replan(
@@ -232,5 +233,12 @@ def report_unstarted(
     workspace: WorkspaceReader, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]
 ) -> ApplyReport:
     """Return the report of a run that stopped before its first call."""
-    run, unverified = unstarted_run(plan, error), skipped_verification("Nothing was sent.", error.problems)
-    return _report(workspace, plan, plan_digest(plan), run, unverified, workspace.now(), meta)
+    return _report(
+        workspace,
+        plan,
+        plan_digest(plan),
+        unstarted_run(plan, error),
+        skipped_verification("Nothing was sent.", error.problems),
+        workspace.now(),
+        meta,
+    )

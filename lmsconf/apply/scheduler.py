@@ -25,7 +25,6 @@ from lmsconf.errors import (
     DuplicateResource,
     LmsconfError,
     NoEffect,
-    Problem,
     Unauthorized,
     Unreachable,
     WriteOutcomeUnknown,
@@ -92,8 +91,9 @@ class CallCounter:
     def count(self, outcome: CallOutcome) -> None:
         """Count a call that was attempted or blocked, and report."""
         with self._lock:
-            done = self._progress.done + (outcome.status is not CallStatus.NOT_ATTEMPTED)
-            self._progress = replace(self._progress, done=done)
+            self._progress = replace(
+                self._progress, done=self._progress.done + (outcome.status is not CallStatus.NOT_ATTEMPTED)
+            )
             self._report(self._progress)
 
     def report(self, progress: RunProgress) -> None:
@@ -106,7 +106,7 @@ class CallCounter:
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that a response returned, by reference."""
-Begin: TypeAlias = "Callable[[Call], None]"
+BeforeCall: TypeAlias = "Callable[[Call], None]"
 """Called before a call is sent. A LmsconfError from it stops the run."""
 LAST: Final = 1000
 """The weight from which a call waits until no other call is under way: lighter ones may follow from those."""
@@ -116,7 +116,6 @@ class RunResult(Struct, kw_only=True):
     """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did.
 
     is_abandoned: calls are still under way after a second interruption.
-    side_effects: warnings of what calls have done that the plan does not say.
     """
 
     outcomes: tuple[CallOutcome, ...] = ()
@@ -124,13 +123,11 @@ class RunResult(Struct, kw_only=True):
     interrupted_by: KeyboardInterrupt | None = None
     is_abandoned: bool = False
     errors: list[LmsconfError] = field(default_factory=list)
-    side_effects: list[Problem] = field(default_factory=list)
 
     @property
     def may_have_written(self) -> bool:
         """Whether anything was, or may have been, changed."""
-        done = any(outcome.status is CallStatus.DONE for outcome in self.outcomes)
-        return done or any(
+        return any(outcome.status is CallStatus.DONE for outcome in self.outcomes) or any(
             isinstance(error, WriteOutcomeUnknown | DuplicateResource | NoEffect) for error in self.errors
         )
 
@@ -156,8 +153,9 @@ def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
 
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    is_refused = isinstance(error, Unauthorized) and not error.is_forbidden
-    return is_refused or isinstance(error, Unreachable | DuplicateResource)
+    return isinstance(error, Unreachable | DuplicateResource) or (
+        isinstance(error, Unauthorized) and not error.is_forbidden
+    )
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
@@ -186,7 +184,7 @@ class CallRun:
         *,
         width: int,
         tell: Callable[[CallOutcome], None] = lambda _: None,
-        begin: Begin = lambda _: None,
+        begin: BeforeCall = lambda _: None,
         stop_waiting: Callable[[], None] = lambda: None,
         weight: Callable[[Call], int] = lambda _: 0,
         is_serial: Callable[[Call], bool] = lambda _: False,
@@ -195,10 +193,6 @@ class CallRun:
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
         self.graph = TopologicalSorter({call.id: call.needs for call in plan.calls})
         self.graph.prepare()
-        first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
-        ready = self.graph.get_ready()
-        # Those that may be refused are done before all others.
-        self.phases = first, [id for id in ready if not self.calls[id].may_be_refused]
         self.weight, self.is_serial, self.arrived = weight, is_serial, count()
         self.ready: list[tuple[int, int, str]] = []
         self.failed: set[str] = set()
@@ -214,8 +208,10 @@ class CallRun:
         with interrupts.installed():
             try:
                 with interrupts.passed_to(self._interrupt):
-                    for ids in self.phases:
-                        self._run_from(ids)
+                    roots = self.graph.get_ready()
+                    # Those that may be refused are done before all others.
+                    for is_refusable in (True, False):
+                        self._run_from(id for id in roots if self.calls[id].may_be_refused is is_refusable)
             except KeyboardInterrupt as cut:
                 self.result.interrupted_by = self.result.interrupted_by or cut
                 for id in self.in_flight.keys() - self.outcomes.keys():
@@ -265,9 +261,11 @@ class CallRun:
     def _has_room(self) -> bool:
         """Whether the next call can be sent beside those under way."""
         call = self.calls[self.ready[0][-1]]
-        if self.in_flight and self.weight(call) >= LAST:
-            return False
-        return len(self.in_flight) < self.width and not (any(self.in_flight.values()) and self.is_serial(call))
+        return (
+            len(self.in_flight) < self.width
+            and not (self.in_flight and self.weight(call) >= LAST)
+            and not (any(self.in_flight.values()) and self.is_serial(call))
+        )
 
     @property
     def _stopped(self) -> bool:
@@ -283,25 +281,28 @@ class CallRun:
         self.submit(call, self.ids).add_done_callback(lambda done: self.ended.put((call.id, done)))
 
     def _finish(self, call: Call, future: Future[Learnt]) -> None:
-        error = future.exception()
-        if error is None:
+        try:
             learnt = future.result()
+        except LmsconfError as error:
+            self._fail(call, error, ends_all=_ends_all(error))
+        except Exception as error:
+            # After a defect nothing else is sent, either: what was done before is reported.
+            self._fail(call, _unexpected(call, error), ends_all=True)
+        else:
             self.ids.update(learnt)
             self._note(call, CallStatus.DONE, id=learnt.get(Ref(call.address)))
             self.graph.done(call.id)
             self._add_ready(self.graph.get_ready())
-            return
-        if not isinstance(error, Exception):
-            raise error
-        known = error if isinstance(error, LmsconfError) else _unexpected(call, error)
+
+    def _fail(self, call: Call, error: LmsconfError, *, ends_all: bool) -> None:
+        """Record a call that failed, or was not sent any more. ends_all: whether the run stops there."""
         self.failed.add(call.id)
-        if isinstance(known, WrongAssumption) and not known.sent:
-            self._note(call, CallStatus.NOT_ATTEMPTED, reason=known.message)
+        if isinstance(error, WrongAssumption) and not error.sent:
+            self._note(call, CallStatus.NOT_ATTEMPTED, reason=error.message)
             return
-        # After a defect nothing else is sent, either: what was done before is reported.
-        if known is not error or _ends_all(known):
-            self.result.stopped_by = self.result.stopped_by or known
-        self._note_failed(call, known)
+        if ends_all:
+            self.result.stopped_by = self.result.stopped_by or error
+        self._note_failed(call, error)
 
     def _note_failed(self, call: Call, error: LmsconfError) -> None:
         """Report a call that failed, or whose result is not known."""

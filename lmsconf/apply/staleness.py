@@ -56,8 +56,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
                 )
             )
     problems.extend(_new_errors(plan, now))
-    if not problems:
-        problems.extend(_other_differences(plan, now))
+    problems = problems or list(_other_differences(plan, now))
     if not problems and any(
         _counts_more(name, plan, now) or (guard.replanned == "same" and _counts_more(name, now, plan))
         for name, guard in GUARD_TABLE.items()
@@ -97,8 +96,8 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    new = (one for one in now.all_problems if one.is_error and (one.code, one.address) not in known)
-    return (replace(error, code=CODE) for error in new)
+    errors = (one for one in now.all_problems if one.is_error)
+    return (replace(one, code=CODE) for one in errors if (one.code, one.address) not in known)
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
@@ -156,11 +155,7 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     for call in plan.calls:
         again = fresh.get(call.id)
         if again is None or (call != again and _whole(call) != _whole(again)):
-            likely = any(one.may_be_refused and _request(one) == _request(call) for one in now.calls)
-            why = "a new plan has another call there; the file may have been edited"
-            if likely and not call.may_be_refused:
-                # Its field came into use since then.
-                why = "the service may now refuse it, which the plan does not show"
+            why = "a new plan has another call there, or the service may now refuse it; the file may have been edited"
             yield _problem(None, f"{call.id} ({call.address}): {why}", address=str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
@@ -202,16 +197,19 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     form = then.after if now is None else now.before
     before, live = members(then.before), members(form)
     keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
-    if now is None:
-        what = "it is already deleted"
-    elif then.before is None:
-        what = "it did not exist, and now exists"
-    elif form is None:
-        what = "it existed, and no longer exists"
-    else:
-        what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
-    lines = [line for key in keys for line in _key_lines(key, then, form)]
-    return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
+    cases = (
+        (now is None, "it is already deleted"),
+        (then.before is None, "it did not exist, and now exists"),
+        (form is None, "it existed, and no longer exists"),
+        (keys, f"{', '.join(keys)} changed"),
+        (True, "something changed that the plan does not contain"),
+    )
+    what = next(text for holds, text in cases if holds)
+    return _problem(
+        then,
+        f"{address} has changed since the plan was made: {what}",
+        [line for key in keys for line in _key_lines(key, then, form)],
+    )
 
 
 def _alike(value: object, other: object) -> bool:
@@ -236,8 +234,8 @@ def _side(value: object, shared: Counter[str]) -> str:
         return "not there"
     if not isinstance(value, list):
         return _inline(cast(Json, value))
-    items = sorted((Counter(map(_inline, value)) - shared).elements())
-    return few(items, most=10) or ("only the unchanged" if shared else "none")
+    shown = few(sorted((Counter(map(_inline, value)) - shared).elements()), most=10)
+    return shown or ("only the unchanged" if shared else "none")
 
 
 def _inline(value: Json) -> str:

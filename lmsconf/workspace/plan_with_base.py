@@ -59,13 +59,19 @@ def attach_origins(
     """
     before = planned(base.version)
     if before is None:
-        warning = unplannable_base(base.name, "changes cannot be attributed")
-        return replace(plan, base=base.name, problems=(*plan.problems, warning))
+        return replace(
+            plan,
+            base=base.name,
+            problems=(*plan.problems, unplannable_base(base.name, "changes cannot be attributed")),
+        )
     shared = before.intersection(map(_key, plan.changes))
-    lasting = _lasting(shared, map(planned, base.older))
-    origins = {key: ChangeOrigin.REPAIR if key in lasting else ChangeOrigin.PENDING for key in shared}
-    changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
-    return replace(plan, base=base.name, changes=tuple(changes))
+    origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
+    origins |= dict.fromkeys(_lasting(shared, map(planned, base.older)), ChangeOrigin.REPAIR)
+    return replace(
+        plan,
+        base=base.name,
+        changes=tuple(replace(one, origin=origins.get(_key(one), ChangeOrigin.THIS_CHANGE)) for one in plan.changes),
+    )
 
 
 def evaluate_base_guards(plan: Plan, policy: Policy, base: BaseManifests, under_base: Plan) -> Plan:
@@ -95,13 +101,8 @@ def _key(change: Change) -> str:
 
 def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
-    left, known = shared, False
-    for changes in older if shared else ():
-        if changes is not None:
-            left, known = left & changes, True
-        if not left:
-            break
-    return left if known else frozenset()
+    known = [changes for changes in older if changes is not None] if shared else []
+    return shared.intersection(*known) if known else frozenset()
 
 
 def find_orphaned_resources(
@@ -127,8 +128,10 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     entry: Json = declared.address.name
     if kind.name == CONTENT_TARGET:
-        to = audience_entry(declared.spec.audience)
-        entry = {"content": content_entry(declared.spec, workspace), "assign_to": [to]}
+        entry = {
+            "content": content_entry(declared.spec, workspace),
+            "assign_to": [audience_entry(declared.spec.audience)],
+        }
     elif (id := declared.pin(workspace)) is not None:
         entry = {kind.name_key: declared.address.name, "id": id}
     return f"absent: {format_inline(escape_variables({kind.section: [entry]}))}"
@@ -163,23 +166,27 @@ def plan_with_base(
         reading, live = reader.read_on(reads_needed_by_both(manifests, policy, base.version), progress)
     live = restore_snapshot(live, merge_manifests(manifests, base.version.manifests))
     planned = drop_unknown_people(live, manifests)
-    draft = reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at)
     draft = replace(
-        draft,
+        reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at),
         lint_levels=raise_to_errors(policy.lints, base.version.policy.lints),
         protect=base.version.policy.guards.protect,
     )
     made = reader.add_effects(draft, reading, progress)
-    base_guarded = replace(policy, guards=base.version.policy.guards)
-    under_base = reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan
+    under_base = reader.draft(
+        planned,
+        live,
+        replace(policy, guards=base.version.policy.guards),
+        made.created_at if made.offline else None,
+    ).plan
     made = evaluate_base_guards(made, policy, base, under_base)
     made = attach_origins(made, base, lambda version: _planned(reader, version, live))
     now = ManifestsVersion(manifests, policy, settings_by_path(reader.settings))
-    whole = not (policy.only or policy.excluded)
     return replace(
         made,
         settings_changed=(*diff_settings(base.version.settings, now.settings), *_dropped_tests(now, base.version)),
-        let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec) if whole else (),
+        let_go=()
+        if policy.only or policy.excluded
+        else find_orphaned_resources(now, base.version, live, reader.connection.spec),
     )
 
 
@@ -220,8 +227,13 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     creations = [creation for run in later for creation in _creations(run, recorded)]
     # The newest run comes first, and tells which of several is there.
     recreated = {address: id for address, id in reversed(creations) if id is not None}
-    unsure = frozenset(address for address, _ in creations if address not in recreated)
-    return RunToUndo(recorded, plan, kept_before(recorded), recreated=recreated, unsure=unsure)
+    return RunToUndo(
+        recorded,
+        plan,
+        kept_before(recorded),
+        recreated=recreated,
+        unsure=frozenset(address for address, _ in creations if address not in recreated),
+    )
 
 
 def _creations(later: RecordedRun, undone: RecordedRun) -> list[tuple[Address, RemoteId | None]]:
@@ -242,8 +254,8 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    everything = replace(policy, only=(), excluded=())
-    reading, snapshot = reader.read_on(ReadScope(_read_for(reader, run, policy), everything), progress)
+    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
+    reading, snapshot = reader.read_on(wanted, progress)
     times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:
@@ -300,12 +312,14 @@ def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> dict[str, Js
     """
     is_new = change.action is Action.CREATE
     form, id = (change.after, run.created_id(change)) if is_new else (change.before, change.id)
-    entry = {key: value for key, value in members(form).items() if value is not None or not is_new}
-    if not kind.is_person and (is_new or kind.is_relation):
+    entry = {**members(form)}
+    if kind.is_relation or (is_new and not kind.is_person):
         entry = {key: entry[key] for key in required_keys(kind)}
-    if is_new and kind.is_person:
-        entry |= archived_instead(change)
-    return entry if kind.is_relation or id is None or change.action is Action.DELETE else {**entry, "id": id}
+    elif is_new:
+        entry = {key: value for key, value in entry.items() if value is not None}
+        entry.update(archived_instead(change))
+    has_id = id is not None and not kind.is_relation and change.action is not Action.DELETE
+    return {**entry, "id": id} if has_id else entry
 
 
 def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None:
@@ -317,14 +331,21 @@ def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
     """Return an entry that only decides what is read, so that its problems are left out."""
-    places = FixedSource(SourceLocation(f"run {run.name}"))
-    return ManifestEntry(body=body, places=places, timezone=None, report=lambda _: None)
+    return ManifestEntry(
+        body=body,
+        places=FixedSource(SourceLocation(f"run {run.name}")),
+        timezone=None,
+        report=lambda _: None,
+    )
 
 
 def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:
     """Return the changes of the run that cannot be planned back, with the reason."""
-    errors = [(problem.address, problem.message) for problem in found.problems if problem.is_error]
-    refused = ((origins.get(Address.parse(at)), message.removeprefix(f"{at}: ")) for at, message in errors if at)
+    refused = (
+        (origins.get(Address.parse(problem.address)), problem.message.removeprefix(f"{problem.address}: "))
+        for problem in found.problems
+        if problem.is_error and problem.address
+    )
     return (
         (change.address, f"it is left alone, because it cannot be undone: {message}")
         for change, message in refused
@@ -334,17 +355,17 @@ def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterato
 
 def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    others = [(one.address, one.goes_with) for one in draft.plan.changes if one.address not in origins]
-    for address, cause in others:
-        if cause is not None and cause in origins:
-            reason = f"it is left alone, because {address}, which is not of the run, depends on it"
-            yield origins[cause].address, reason
+    yield from (
+        (origins[cause].address, f"it is left alone, because {at}, which is not of the run, depends on it")
+        for at, cause in ((one.address, one.goes_with) for one in draft.plan.changes)
+        if at not in origins and cause is not None and cause in origins
+    )
     for address, origin in origins.items():
         taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if taken is not None:
             yield origin.address, f"it is left alone, because {taken}"
-    refused = [call.address for call in draft.plan.calls if call.may_be_refused and call.address in origins]
-    made = (origins[address] for address in refused if origins[address].action is Action.CREATE)
+    refused = {call.address: None for call in draft.plan.calls if call.may_be_refused}
+    made = (origins[at] for at in refused if at in origins and origins[at].action is Action.CREATE)
     yield from ((origin.address, "it is left alone, because others use it") for origin in made)
 
 

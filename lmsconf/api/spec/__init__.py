@@ -77,8 +77,10 @@ def _clashes(
 ) -> Iterable[Problem]:
     """Yield a problem for each override that gives two properties of one object the same wire name."""
     for key in sorted(overrides.keys() & description.names.keys()):
-        among = _objects_by_key().get(key, ())
-        if any([values.get(other, name) for name, other in keys.items()].count(values[key]) > 1 for keys in among):
+        if any(
+            [values.get(other, name) for name, other in keys.items()].count(values[key]) > 1
+            for keys in _objects_by_key().get(key, ())
+        ):
             yield Problem(
                 code="dialect/clash",
                 message=f"dialect {key} cannot be {values[key]!r}: another part of that body has this name",
@@ -116,8 +118,11 @@ class ApiSpec:
         wrong = ((key, _problem(description, key, value)) for key, value in self.overrides.items())
         raise_found([replace(problem, source=places.get(key)) for key, problem in wrong if problem is not None])
         defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
-        own = {key: str(value) for key, value in self.overrides.items()}
-        self._values = {**description.names, **defaults, **own}
+        self._values = {
+            **description.names,
+            **defaults,
+            **{key: str(value) for key, value in self.overrides.items()},
+        }
         raise_found(list(_clashes(description, self._values, self.overrides, places)))
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {

@@ -47,9 +47,9 @@ def hold_lock(
     with writing(path):
         descriptor = open_private_file(path, os.O_RDWR)
     try:
-        _take(descriptor, path, workspace)
         holder = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())})
         with writing(path):
+            _take(descriptor, workspace)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, holder.encode(), 0)
         yield
@@ -57,15 +57,14 @@ def hold_lock(
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path, workspace: str) -> None:
-    with writing(path):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as held:
-            raise WorkspaceLocked(
-                f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
-                hint="Wait until it ends, or stop it; then apply again.",
-            ) from held
+def _take(descriptor: int, workspace: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        raise WorkspaceLocked(
+            f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
+            hint="Wait until it ends, or stop it; then apply again.",
+        ) from held
 
 
 def _holder(descriptor: int) -> str:
@@ -87,11 +86,10 @@ _TO_READ: Final = "Check its permissions, or delete it."
 def ensure_folder(root: Path, *subfolders: str) -> Path:
     """Return the folder `.lmsconf` in `root`, or one below it; create it if missing. Raises LmsconfError."""
     folder = root / FOLDER
-    _make(folder)
-    _ignore(folder / ".gitignore")
-    for name in subfolders:
+    for name in ("", *subfolders):
         folder /= name
         _make(folder)
+    _ignore(root / FOLDER / ".gitignore")
     return folder
 
 
@@ -107,8 +105,7 @@ def journals(root: Path, url: str | None = None) -> Iterator[Path]:
     folder = root / FOLDER / RUNS
     with os_errors_as(f"{folder} cannot be read", _TO_READ):
         if _is_folder(root / FOLDER) and _is_folder(folder):
-            places = [folder / runs_folder(url)] if url is not None else folder.iterdir()
-            for place in filter(_is_folder, places):
+            for place in filter(_is_folder, folder.iterdir() if url is None else [folder / runs_folder(url)]):
                 yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
 
 

@@ -75,11 +75,14 @@ def run_names(root: Path) -> list[str]:
 
 
 def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, JournalHeader]]:
-    """Yield each readable journal, newest first, with its first line. url: of one workspace. Raises LmsconfError."""
-    for path in _journals(root, url):
-        header = parse_journal(path.stem, read_journal(path, first_line=True)).opening
-        if header is not None:
-            yield path, header
+    """Return each readable journal, newest first, with its first line. url: of one workspace.
+
+    Raises LmsconfError.
+    """
+    headers = (
+        (path, parse_journal(path.stem, read_journal(path, first_line=True)).opening) for path in _journals(root, url)
+    )
+    return ((path, header) for path, header in headers if header is not None)
 
 
 def find_run(root: Path, name: str) -> RecordedRun:
@@ -88,9 +91,8 @@ def find_run(root: Path, name: str) -> RecordedRun:
     Raises LmsconfError if none or more than one matches, or a journal cannot be read.
     """
     every = _journals(root)
-    exact = [path for path in every if path.stem == name]
     begun = [path for path in every if name and re.match(rf"(?:[^-]*-)?{re.escape(name)}", path.stem)]
-    fitting = every[:1] if name == "latest" else exact or begun
+    fitting = every[:1] if name == "latest" else [path for path in every if path.stem == name] or begun
     match fitting:
         case [path]:
             return _read(path)
@@ -166,10 +168,12 @@ class PendingWrites(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         wait = f"Waiting {ceil(self.seconds)} s before looking at the workspace, because what was"
         if self.calls:
-            ended = f"The run {self.run} ended with {count_noun(self.calls, 'call')} in flight."
-            return f"{ended} {wait} sent may still arrive."
-        unread = f"made {count_noun(self.made, 'thing')} that it could not read back afterwards"
-        return f"The run {self.run} {unread}. {wait} created may not be readable yet."
+            calls = count_noun(self.calls, "call")
+            return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
+        return (
+            f"The run {self.run} made {count_noun(self.made, 'thing')} that it could not read back "
+            f"afterwards. {wait} created may not be readable yet."
+        )
 
 
 def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
@@ -217,6 +221,10 @@ def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | 
 PLAN: Final = "plan"
 BEFORE: Final = "before"
 REPORT: Final = "report"
+_NOT_RECORDED: Final = (
+    "The run was cut short, could not write it, or an earlier version of lmsconf made it. "
+    "Its journal lists every call: lmsconf runs RUN"
+)
 
 
 def kept_path(journal: Path, part: str) -> Path:
@@ -231,44 +239,31 @@ def kept_plan(run: RecordedRun) -> Plan:
 
 def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
-    why = "Only runs of lmsconf from this version on keep what was before."
     recorded = None if run.opening is None else run.opening.pre_image_sha256
-    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded, why))
+    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded))
 
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    if run.opening is None:
-        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
-    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
+    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256)
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
-    why = "The run was cut short before its end." if run.ending is None else "It was not written when the run ended."
-    return _verified(
-        run,
-        REPORT,
-        "report",
-        None if run.ending is None else run.ending.report_sha256,
-        f"{why} Its journal lists every call: lmsconf runs RUN",
-    )
+    return _verified(run, REPORT, "report", None if run.ending is None else run.ending.report_sha256)
 
 
-def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
-    """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
+def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None) -> str:
+    """Return the text of a kept file with the recorded SHA-256, which a run that was cut short may lack."""
     path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
         raise LmsconfError(
             f"the {noun} of the run {run.name} is not kept",
-            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else why_not_recorded,
+            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else _NOT_RECORDED,
         )
     text = read_text(path, regular=True)
     if recorded is None:
-        raise LmsconfError(
-            f"the journal of the run {run.name} does not record which {noun} it had", hint=why_not_recorded
-        )
+        raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=_NOT_RECORDED)
     if sha256_of_bytes(text.encode()) != recorded:
         raise LmsconfError(
             f"{path} is not the {noun} that the journal of the run records",
@@ -277,31 +272,29 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
     return text
 
 
-class Retention(Struct, frozen=True, kw_only=True):
-    """How many runs of a workspace are kept, the one that begins included.
-
-    settle: seconds for which an older run is kept in any case, as its calls may still take effect.
-    """
-
-    keep: int
-    settle: float
-
-
-def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -> tuple[ChainLink, list[Path]]:
+def plan_retention(
+    root: Path, workspace: str, url: str, *, keep: int, keep_seconds: float
+) -> tuple[ChainLink, list[Path]]:
     """Return the link of a run that begins now, and the journals of the runs that are not kept beside it.
 
-    The lock of the workspace must be held. Raises LmsconfError if a journal cannot be read.
+    keep, keep_seconds: as for `Journal.begin`. The lock of the workspace must be held. Raises LmsconfError
+    if a journal cannot be read.
     """
     own = [(path, header) for path, header in _in_order(root, url) if header.workspace == workspace]
     earlier = [path for path, _ in own]
-    surplus = earlier[: max(0, len(earlier) + 1 - retention.keep)]
+    surplus = earlier[: max(0, len(earlier) + 1 - keep)]
     # Each call is written to the journal before it is sent: those of the others may still take effect.
-    pruned = [path for path in surplus if time.time() - path.stat().st_mtime >= retention.settle]
+    pruned = [path for path in surplus if time.time() - path.stat().st_mtime >= keep_seconds]
     oldest = next((path.stem for path in earlier if path not in pruned), None)
     if not own or own[-1][1].chain is None:  # a chain begins after journals that have no link
         return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest), pruned
-    last, number = earlier[-1], _number(own[-1][1]) + 1
-    return ChainLink(number=number, previous=last.stem, previous_sha256=_file_digest(last), oldest=oldest), pruned
+    link = ChainLink(
+        number=_number(own[-1][1]) + 1,
+        previous=earlier[-1].stem,
+        previous_sha256=_file_digest(earlier[-1]),
+        oldest=oldest,
+    )
+    return link, pruned
 
 
 def chain_heads(root: Path) -> list[tuple[str, str, str]]:

@@ -33,7 +33,6 @@ from lmsconf.documents.journal.journal_reader import (
     BEFORE,
     PLAN,
     REPORT,
-    Retention,
     delete_run,
     kept_path,
     plan_retention,
@@ -80,8 +79,9 @@ class Journal(AbstractContextManager["Journal"]):
         plan: Plan,
         *,
         meta: Mapping[str, str],
-        retention: Retention,
-        before: Snapshot | None = None,
+        keep: int,
+        keep_seconds: float,
+        compared: Snapshot | None = None,
         pre_image: Snapshot | None = None,
         commit: ManifestsCommit | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -89,15 +89,16 @@ class Journal(AbstractContextManager["Journal"]):
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
-        before: the snapshot that the plan was compared with. pre_image: its part that the plan changes, kept to undo
-        the run. commit: of the manifests. The caller holds the lock of the workspace. Runs that are not to be kept are
-        deleted. Raises LmsconfError if journal or plan cannot be written.
+        compared: the snapshot that the plan was compared with. pre_image: the part of it that is kept to undo
+        the run. commit: of the manifests. keep: how many runs of the workspace are kept, this one included; others are
+        deleted. keep_seconds: for which an older run is kept in any case, as its calls may still take effect. The
+        caller holds the lock of the workspace. Raises LmsconfError if journal or plan cannot be written.
         """
-        started, text, digest = clock(), plan_file.dumps(plan), plan_file.plan_digest(plan)
+        started, digest = clock(), plan_file.plan_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
-        text = redact_registered_tokens(text)
+        text = redact_registered_tokens(plan_file.dumps(plan))
         folder = ensure_folder(root, RUNS, runs_folder(plan.url))
-        link, pruned = plan_retention(root, plan.workspace, plan.url, retention)
+        link, pruned = plan_retention(root, plan.workspace, plan.url, keep=keep, keep_seconds=keep_seconds)
         with writing(folder):
             path, descriptor = _opened(folder, started, digest)
         journal = cls(path, digest, descriptor, clock, sync)
@@ -113,14 +114,14 @@ class Journal(AbstractContextManager["Journal"]):
                 meta=_noted(meta),
                 chain=link,
                 plan_sha256=sha256_of_bytes(text.encode()),
-                before=None if before is None else snapshot_digest(before),
+                before=None if compared is None else snapshot_digest(compared),
                 commit=commit,
                 pre_image_sha256=None if earlier is None else sha256_of_bytes(earlier.encode()),
             )
             absent = [key for key in ("commit", "pre_image_sha256") if getattr(header, key) is None]
-            opening: dict[str, Json] = {"event": "run", "format": FORMAT, **without_keys(object_json(header), *absent)}
+            opening = without_keys(object_json(header), *absent)
             with writing(path):
-                journal._write(opening, started, lasting=True)
+                journal._write({"event": "run", "format": FORMAT, **opening}, started, lasting=True)
             write_atomically(kept_path(path, PLAN), text)
             if earlier is not None:
                 write_atomically(kept_path(path, BEFORE), earlier)
