@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
 
@@ -184,7 +184,8 @@ class ApiKeys(list[str]):
         self.remove(key)
 
 
-APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+Application: TypeAlias = Literal["achievements", "analyse", "create", "learn", "follow-up"]
+APPLICATIONS: Final[tuple[Application, ...]] = get_args(Application)
 
 
 def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:

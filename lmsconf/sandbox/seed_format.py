@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
+from lmsconf.sandbox.request_context import Application
 from lmsconf.sandbox.seed_rows import Instant
 
 Texts: TypeAlias = tuple[str, ...]
@@ -34,14 +35,14 @@ class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
     email: str
     first_name: str = ""
     last_name: str = ""
-    language: str = FIRST_LANGUAGE
+    language: Annotated[str, Meta(pattern="^[a-z]{2,3}(-[a-z]{2,4})?$")] = FIRST_LANGUAGE
     admin: bool = False
     manager: bool = False
     archived: bool = False
     custom_archive_date: Instant | None = None
     answers: dict[str, str | Texts | None] = {}
     metadata: dict[str, str] = {}
-    applications: Texts | None = None
+    applications: tuple[Application, ...] | None = None
 
 
 class SeedCustomField(_Entry, frozen=True, kw_only=True):

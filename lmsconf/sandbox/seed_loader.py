@@ -6,7 +6,7 @@ Custom fields, conditions and assignments are created as requests are, so that t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from msgspec import Struct
@@ -16,9 +16,7 @@ from msgspec.structs import replace
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import assign_content
 from lmsconf.sandbox.handlers.groups import REPLACE_CONDITIONS
-from lmsconf.sandbox.handlers.users import validate_language
 from lmsconf.sandbox.request_context import (
-    APPLICATIONS,
     GROUP,
     SMART_GROUP,
     RequestContext,
@@ -40,7 +38,6 @@ from lmsconf.sandbox.seed_format import (
 )
 from lmsconf.sandbox.seed_rows import (
     EntryLoader,
-    Instant,
     InvalidSeedValue,
     read_entry,
     reserve_id,
@@ -57,8 +54,6 @@ class SeedLoader(EntryLoader):
     def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
         super().__init__(context)
         self._sections = sections
-        self._people: dict[str, Value] = {}
-        self._fields: dict[str, tuple[str, dict[str, str]]] = {}
         self._ids: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
         self._pairs: set[tuple[Value, ...]] = set()
 
@@ -100,14 +95,18 @@ class SeedLoader(EntryLoader):
             **({} if field.choices is None else {"choices": [{"name": name} for name in field.choices]}),
         }
         made = custom_fields.create(self.context.with_body(body))
-        choices = cast("list[Mapping[str, str]]", made.get("choices", []))
-        self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
+        for noun in ("custom field", f"{field.type} field"):
+            self._ids[noun, field.name].append(str(made["id"]))
+        for choice in cast("list[Mapping[str, str]]", made.get("choices", [])):
+            self._ids[f"choice of {field.name!r}:", choice["name"]].append(choice["choiceId"])
 
     def _load_person(self, person: SeedPerson) -> None:
-        if self._people.setdefault(person.email.casefold(), person.id) != person.id:
+        if self._ids["person", person.email.casefold()]:
             raise InvalidSeedValue(f"{person.email} is a duplicate")
+        self._ids["person", person.email.casefold()].append(person.id)
         if person.custom_archive_date is not None and (person.admin or person.manager):
             raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
+        default = default_applications(admin=person.admin, manager=person.manager)
         self.add(
             "people",
             id=person.id,
@@ -119,28 +118,28 @@ class SeedLoader(EntryLoader):
             archived_at=self.now if person.archived else None,
             created_at=self.now,
             custom_archive_at=person.custom_archive_date,
-            language=validate_language(person.language),
+            language=person.language,
             metadata=encode(person.metadata).decode(),
-            applications=_applications(person),
+            applications=encode_applications(default if person.applications is None else person.applications),
         )
         for name, answer in person.answers.items():
-            field, choices = self._field(name)
-            if isinstance(answer, str) and not choices:
+            field = self._id("custom field", name)
+            if isinstance(answer, str) and self._ids["TEXT field", name]:
                 self.add("answers", person=person.id, field=field, choice="", text=answer)
             else:
-                for one in (answer,) if isinstance(answer, str) else answer or ():
-                    self.add("answers", person=person.id, field=field, choice=_choice(name, choices, one), text=None)
+                for choice in self._choices(name, (answer,) if isinstance(answer, str) else answer or ()):
+                    self.add("answers", person=person.id, field=field, choice=choice, text=None)
 
     def _load_group(self, group: SeedGroup) -> None:
         self._add_group(GROUP, group)
         for email in group.members:
-            self.add("members", grp=group.id, person=self._person(email))
+            self.add("members", grp=group.id, person=self._id("person", email.casefold()))
 
     def _add_group(self, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
         self._ids[kind.lower(), group.name].append(group.id)
         self.add("groups", id=group.id, kind=kind, name=group.name)
         for email in group.managers:
-            self.add("managers", grp=group.id, person=self._person(email))
+            self.add("managers", grp=group.id, person=self._id("person", email.casefold()))
 
     def _load_smart_group(self, group: SeedSmartGroup) -> None:
         self._add_group(SMART_GROUP, group)
@@ -149,10 +148,9 @@ class SeedLoader(EntryLoader):
 
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
         """A condition as the API takes it."""
-        field, choices = self._field(condition.field)
         return {
-            "customFieldId": field,
-            "choiceIds": [_choice(condition.field, choices, name) for name in condition.choices],
+            "customFieldId": self._id("custom field", condition.field),
+            "choiceIds": self._choices(condition.field, condition.choices),
             "systemCondition": condition.system_condition,
         }
 
@@ -175,7 +173,7 @@ class SeedLoader(EntryLoader):
             name=content.name,
             description=content.description,
             price=content.price,
-            updated_at=self._time(content.updated),
+            updated_at=self.now if content.updated is None else content.updated,
             details=encode({key: detail for key, detail in details.items() if detail}).decode(),
         )
 
@@ -196,14 +194,14 @@ class SeedLoader(EntryLoader):
         if isinstance(named, dict) and len(named) == 1:
             [(key, name)] = named.items()
             if key == "user":
-                return {"userId": self._person(str(name))}
+                return {"userId": self._id("person", str(name).casefold())}
             if key in ("group", "smart_group"):
                 return {"targetId": self._id(key, str(name))}
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
     def _load_participation(self, entry: SeedParticipation) -> None:
         person, content = self._pair("participations", entry)
-        updated = self._time(entry.updated)
+        updated = self.now if entry.updated is None else entry.updated
         self.add(
             "participations",
             id=entry.id,
@@ -230,7 +228,7 @@ class SeedLoader(EntryLoader):
 
     def _load_certificate(self, entry: SeedCertificate) -> None:
         person, content = self._pair("certificates", entry)
-        issued = self._time(entry.issued)
+        issued = self.now if entry.issued is None else entry.issued
         if entry.expires is not None and entry.expires <= issued:
             raise InvalidSeedValue("expires is not after issued")
         attachments = [
@@ -251,47 +249,20 @@ class SeedLoader(EntryLoader):
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[Value, Value]:
         """The ids of person and content, a pair that a section has only once."""
-        pair = self._person(entry.user), self._id("content", entry.content)
+        pair = self._id("person", entry.user.casefold()), self._id("content", entry.content)
         if (section, *pair) in self._pairs:
             raise InvalidSeedValue(f"{entry.user} with {entry.content} is a duplicate")
         self._pairs.add((section, *pair))
         return pair
 
-    def _time(self, instant: Instant | None) -> int:
-        """An instant, by default now."""
-        return self.now if instant is None else instant
-
-    def _person(self, email: str) -> Value:
-        if (id := self._people.get(email.casefold())) is None:
-            raise InvalidSeedValue(f"there is no person with the e-mail {email}")
-        return id
+    def _choices(self, field: str, names: Iterable[str]) -> list[Value]:
+        """The ids of choices of a field."""
+        return [self._id(f"choice of {field!r}:", name) for name in names]
 
     def _id(self, noun: str, name: str) -> Value:
-        """The id of the one content, group or smart group of a name."""
+        """The id of what a name means: the one person, content, custom field, choice, group or smart group of it."""
         ids = self._ids[noun, name]
         if len(ids) != 1:
             how_many = f"there are {len(ids)} of" if ids else "there is no"
             raise InvalidSeedValue(f"{how_many} {noun} {name!r}")
         return ids[0]
-
-    def _field(self, name: str) -> tuple[str, dict[str, str]]:
-        """A field's id, and the ids of its choices by name."""
-        if name not in self._fields:
-            raise InvalidSeedValue(f"there is no custom field {name!r}")
-        return self._fields[name]
-
-
-def _choice(field: str, choices: Mapping[str, str], name: str) -> str:
-    """The id of one of the choices of a field."""
-    if name not in choices:
-        raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
-    return choices[name]
-
-
-def _applications(person: SeedPerson) -> str:
-    """The applications of a person as stored. Raises InvalidSeedValue for an unknown one."""
-    if person.applications is None:
-        return encode_applications(default_applications(admin=person.admin, manager=person.manager))
-    if unknown := sorted(set(person.applications) - set(APPLICATIONS)):
-        raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
-    return encode_applications(person.applications)

@@ -152,13 +152,6 @@ def validate_email(email: str) -> str:
     return email
 
 
-def validate_language(language: str) -> str:
-    """Return the language. Raises Refusal (400) if it is not a lowercase code."""
-    if not re.fullmatch("[a-z]{2,3}(-[a-z]{2,4})?", language):
-        raise bad_request(f"{language!r} is not a lowercase language code")
-    return language
-
-
 _SHOW_ORDER: Final = f"""
     SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')),
         json_object('createdAt', {json_time("o.created_at")}, 'updatedAt', {json_time("o.updated_at")}))
