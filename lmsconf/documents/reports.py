@@ -285,7 +285,7 @@ def run_json(run: RecordedRun) -> str:
             "call": call.call,
             "address": call.address,
             "operation": call.operation,
-            "status": call.state.value,
+            "status": call.status.value,
             "reason": call.reason,
             "id": call.id,
             "people": list(call.people),
