@@ -87,7 +87,8 @@ class Server(ThreadingHTTPServer):
 
     A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
 
-    names: the hosts of this machine. A request with any other Host header is rejected with 421.
+    port: 0 selects a free one. latency: seconds before each response. names: the hosts of this machine. A request with
+    any other Host header is rejected with 421.
     """
 
     daemon_threads = True
@@ -130,9 +131,7 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, address)  # type: ignore[arg-type]  # as it was given
 
 
-def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
-    """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
-    return Server(sandbox, port, latency=latency)
+serve = Server
 
 
 class _Conversation(BaseHTTPRequestHandler):

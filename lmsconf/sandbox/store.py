@@ -18,6 +18,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -66,8 +67,8 @@ class Repository:
 
     def with_named_values(self, named: Mapping[str, Value]) -> Repository:
         """The same transaction, where a statement without values of its own has these, by the names in it."""
-        made = Repository(self._connection, self._clock, self._ids)
-        made._cache, made._named = self._cache, named
+        made = copy(self)
+        made._named = named
         return made
 
     def _run(self, sql: str, values: tuple[Value, ...]) -> sqlite3.Cursor:
@@ -291,16 +292,12 @@ def _open(path: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
         )
-    except sqlite3.OperationalError as error:
-        raise _unusable(path, str(error)) from error
-    connection.create_function("casefold", 1, str.casefold, deterministic=True)
-    connection.create_function("local_time", 2, _local_time, deterministic=True)
-    connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
-    try:
+        connection.create_function("casefold", 1, str.casefold, deterministic=True)
+        connection.create_function("local_time", 2, _local_time, deterministic=True)
+        connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
         # With a write-ahead log, a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
     except sqlite3.DatabaseError as error:
-        connection.close()
         raise _unusable(path, str(error)) from error
     if path != IN_MEMORY:
         _make_private(path)

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from lmsconf.errors import LmsconfError
@@ -143,22 +144,16 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _replace(path: Path, content: Iterator[bytes], mode: int, durable: bool) -> None:
-    """Write a temporary file next to `path` and rename it; remove it on failure."""
-    # The same folder, because a rename is atomic only within one file system.
-    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    """Write a file in a temporary folder next to `path`, and rename it: a rename is atomic within one file system."""
+    with TemporaryDirectory(dir=path.parent, prefix=".", suffix=".tmp") as folder:
+        temporary = Path(folder) / "written"
+        with temporary.open("xb") as file:
             os.fchmod(file.fileno(), mode)
             file.writelines(content)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
 
 
 def fsync_folder(folder: Path) -> None:

@@ -99,7 +99,7 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
     _refuse_foreign(top, Path(os.path.realpath(folder)), common, environ)
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
         mirror = Path(name)
-        (mirror / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n", encoding="utf-8")
+        (mirror / "config").write_text(_configuration(common), encoding="utf-8")
         # History, and nothing that can configure commands.
         for linked in ("objects", "refs", "packed-refs", "reftable", "shallow", "logs"):
             if (common / linked).exists():
@@ -107,7 +107,6 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
         for copied in ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD"):
             if (text := _text(own / copied)) is not None:
                 (mirror / copied).write_text(text, encoding="utf-8", errors="surrogateescape")
-        _adopt_formats(mirror, common)
         yield GitRepository(top, mirror, is_submodule=own != top / REPOSITORY and not (own / _LINKED_TREE).exists())
 
 
@@ -147,16 +146,13 @@ def _common(folder: Path) -> Path:
     return common if common / "worktrees" in folder.resolve().parents else folder
 
 
-def _adopt_formats(mirror: Path, common: Path) -> None:
-    """Copy the extensions that git needs to read objects and refs into the mirror's configuration."""
-    lines = [
-        f"\t{key} = {value}\n"
-        for key, known in {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}.items()
-        if (value := _setting(common / "config", f"extensions.{key}")) in known
-    ]
-    if lines:
-        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n{''.join(lines)}"
-        (mirror / "config").write_text(text, encoding="utf-8")
+def _configuration(common: Path) -> str:
+    """Return the configuration of a mirror, with the extensions that git needs to read objects and refs."""
+    known = {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}
+    values = {key: _setting(common / "config", f"extensions.{key}") for key in known}
+    lines = [f"\t{key} = {value}\n" for key, value in values.items() if value in known[key]]
+    version = 1 if lines else 0
+    return f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n[extensions]\n{''.join(lines)}"
 
 
 def _setting(config: Path, key: str) -> str:
@@ -187,10 +183,9 @@ def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
     user = {key: environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in environ}
     safe: set[str] = set()
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        for scope in ("--system", "--global"):
-            done = _run(Path(name), ("config", scope, "--get-all", "safe.directory"), environ=user)
-            for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
-                safe = safe | {line} if line else set()
+        done = _run(Path(name), ("config", "--no-includes", "--get-all", "safe.directory"), environ=user)
+    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
+        safe = safe | {line} if line else set()
     return "*" in safe or str(top) in safe
 
 

@@ -8,7 +8,6 @@ in no smart group.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, cast
@@ -196,33 +195,27 @@ REPLACE_CONDITIONS: Final = Sql(
 """Replace all conditions of a smart group, after checking each against its field."""
 
 
+# CROSS JOIN fixes SQLite's join order: a group has few conditions and a person few answers.
+_MEMBERS: Final = f"""
+    WITH asked AS (SELECT * FROM ({_READINGS}) WHERE grp = :group),
+    met AS (
+        SELECT asked.position, a.person FROM asked
+            CROSS JOIN condition_choices c ON c.grp = asked.grp AND c.position = asked.position
+            CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice WHERE reading = 'choices'
+        UNION SELECT asked.position, a.person FROM asked
+            CROSS JOIN answers a ON a.field = asked.field WHERE reading = 'any-answer'
+        UNION SELECT asked.position, p.id FROM asked CROSS JOIN people p WHERE reading = 'always'
+    )
+    SELECT p.id FROM met CROSS JOIN people p ON p.id = met.person AND p.archived_at IS NULL
+    GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM asked) ORDER BY p.seq
+"""
+"""The active people who meet all conditions of a group."""
+
+
 def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
-    positions: defaultdict[Value, list[Value]] = defaultdict(list)
     context.values["group"] = group
-    for _, position, _, reading in context.repository.rows(f"{_READINGS} WHERE c.grp = :group"):
-        positions[reading].append(position)
-    if positions.keys() == {"always"}:
-        return context.repository.column("SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq")
-    chosen, answered = positions["choices"], positions["any-answer"]
-    # A person is in a group if the number of its conditions that they meet is the number of its conditions. CROSS JOIN
-    # fixes SQLite's join order: a group has few conditions and a person few answers, so the requested side is the outer
-    # one.
-    return context.repository.column(
-        """
-        SELECT p.id FROM (
-            SELECT c.position, a.person FROM condition_choices c
-                CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice
-                WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
-            UNION
-            SELECT c.position, a.person FROM conditions c
-                CROSS JOIN answers a ON a.field = c.field
-                WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
-        ) met JOIN people p ON p.id = met.person AND p.archived_at IS NULL
-        GROUP BY p.id HAVING count(*) = ? ORDER BY p.seq
-        """,
-        *(group, json.dumps(chosen), group, json.dumps(answered), len(chosen) + len(answered)),
-    )
+    return context.repository.column(_MEMBERS)
 
 
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Json]]:
