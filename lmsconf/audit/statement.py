@@ -144,7 +144,7 @@ def _wrong_link(earlier: Entry, later: Entry) -> Problem | None:
 
 
 def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:
-    """Yield the heads of chains that none of the runs is: runs at the end of a chain were dropped.
+    """Return the heads of chains that none of the runs is: runs at the end of a chain were dropped.
 
     The first run of a folder names the run before it, which is as good: nothing is missing after that.
     """
@@ -152,13 +152,15 @@ def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Pr
         *(json_at(entry, "originals", "journal") for entry in entries),
         *(json_at(entry, "chain", "previous_sha256") for entry in entries if json_at(entry, "chain") is not None),
     ]
-    for head in heads:
-        if head not in known:
-            yield Problem(
-                code="evidence/head",
-                message=f"the run with the journal {head} is not here: runs at the end are missing",
-                hint="Ask for the folder again from where the runs were made, with all runs since then.",
-            )
+    return (
+        Problem(
+            code="evidence/head",
+            message=f"the run with the journal {head} is not here: runs at the end are missing",
+            hint="Ask for the folder again from where the runs were made, with all runs since then.",
+        )
+        for head in heads
+        if head not in known
+    )
 
 
 def finding(code: str, message: str) -> Problem:

@@ -97,23 +97,16 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     )
 
 
-_latest: tuple[Plan, str] | None = None
-"""The plan that a digest was computed for last: a command shows it, compares it and writes it down."""
-
-
 def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
     """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
-    global _latest
-    latest = _latest  # replaced as a whole by another thread
-    if latest is not None and latest[0] is plan:
-        return latest[1]
-    document = _digested_keys(plan) if digested is None else digested
-    changes = cast("list[dict[str, Json]]", document["changes"])
-    # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
-    bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
-    digest = sha256({**document, "changes": bare})
-    _latest = plan, digest
-    return digest
+    computed = plan.__dict__  # a command shows it, compares it and writes it down
+    if "digest" not in computed:
+        document = _digested_keys(plan) if digested is None else digested
+        changes = cast("list[dict[str, Json]]", document["changes"])
+        # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
+        bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
+        computed["digest"] = sha256({**document, "changes": bare})
+    return cast("str", computed["digest"])
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -295,6 +296,7 @@ def _open(path: str) -> sqlite3.Connection:
         connection.create_function("casefold", 1, str.casefold, deterministic=True)
         connection.create_function("local_time", 2, _local_time, deterministic=True)
         connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
+        connection.create_function("matches", 2, _matches, deterministic=True)
         # With a write-ahead log, a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
     except sqlite3.DatabaseError as error:
@@ -302,6 +304,10 @@ def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
         _make_private(path)
     return connection
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return re.fullmatch(pattern, text) is not None
 
 
 def _local_time(seconds: int | None, zone: str) -> str | None:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from lmsconf.sandbox.request_context import (
     PAGE,
     SMART_GROUP,
-    Entry,
     Handler,
     RequestContext,
     Sql,
@@ -58,18 +57,6 @@ _CONDITION: Final = json_known(f"'customFieldId', field, 'choiceIds', {_PICKED},
 _CONDITIONS: Final = json_list(
     f"SELECT {_CONDITION} AS item FROM conditions c WHERE grp = :smartGroupId ORDER BY position"
 )
-
-
-def get_smart(context: RequestContext) -> Entry:
-    """One group with conditions and managers, and its members on request."""
-    found = context.repository.json(f"""
-        SELECT json_object('smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS},
-            'managers', {_people("managers", "smartGroupId")}) FROM groups WHERE id = :smartGroupId
-    """)
-    entry = cast(Entry, found)
-    if context.query.get("includeMembers") is True:
-        entry["members"] = compute_members(context, context.path["smartGroupId"])
-    return entry
 
 
 def _list(kind: str, rows: str, id: str) -> Sql:
@@ -195,27 +182,36 @@ REPLACE_CONDITIONS: Final = Sql(
 """Replace all conditions of a smart group, after checking each against its field."""
 
 
-# CROSS JOIN fixes SQLite's join order: a group has few conditions and a person few answers.
-_MEMBERS: Final = f"""
-    WITH asked AS (SELECT * FROM ({_READINGS}) WHERE grp = :group),
-    met AS (
-        SELECT asked.position, a.person FROM asked
-            CROSS JOIN condition_choices c ON c.grp = asked.grp AND c.position = asked.position
-            CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice WHERE reading = 'choices'
-        UNION SELECT asked.position, a.person FROM asked
-            CROSS JOIN answers a ON a.field = asked.field WHERE reading = 'any-answer'
-        UNION SELECT asked.position, p.id FROM asked CROSS JOIN people p WHERE reading = 'always'
-    )
-    SELECT p.id FROM met CROSS JOIN people p ON p.id = met.person AND p.archived_at IS NULL
-    GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM asked) ORDER BY p.seq
-"""
-"""The active people who meet all conditions of a group."""
+def _members(group: str) -> str:
+    """SQL for the ids of the active people who meet all conditions of a group. group: the name of its id."""
+    # CROSS JOIN fixes SQLite's join order: a group has few conditions and a person few answers.
+    return f"""
+        WITH asked AS (SELECT * FROM ({_READINGS}) WHERE grp = :{group}),
+        met AS (
+            SELECT asked.position, a.person FROM asked
+                CROSS JOIN condition_choices c ON c.grp = asked.grp AND c.position = asked.position
+                CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice WHERE reading = 'choices'
+            UNION SELECT asked.position, a.person FROM asked
+                CROSS JOIN answers a ON a.field = asked.field WHERE reading = 'any-answer'
+            UNION SELECT asked.position, p.id FROM asked CROSS JOIN people p WHERE reading = 'always'
+        )
+        SELECT p.id FROM met CROSS JOIN people p ON p.id = met.person AND p.archived_at IS NULL
+        GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM asked) ORDER BY p.seq
+    """
+
+
+_SMART_GROUP: Final = json_known(
+    f"'smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS}, "
+    f"'managers', {_people('managers', 'smartGroupId')}, "
+    f"'members', json(CASE WHEN :includeMembers THEN {json_list(_members('smartGroupId'), 'id')} END)"
+)
+"""A smart group as the API shows it, with its members on request."""
 
 
 def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
     context.values["group"] = group
-    return context.repository.column(_MEMBERS)
+    return context.repository.column(_members("group"))
 
 
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Json]]:
@@ -262,7 +258,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "smart-groups.create": _create(
         "SMART_GROUP", "smartGroupId", "sg", REPLACE_CONDITIONS, _add("managers", "smartGroupId", "managers")
     ),
-    "smart-groups.get": get_smart,
+    "smart-groups.get": Sql(answer=f"SELECT {_SMART_GROUP} FROM groups WHERE id = :smartGroupId"),
     "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
     "smart-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :smartGroupId"]),
     "smart-groups.replace-conditions": REPLACE_CONDITIONS,

@@ -6,7 +6,6 @@ Order details are stored as a whole, with a separate flag that disables payment.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Final, cast
@@ -109,19 +108,28 @@ def answer_with_groups(query: str, context: RequestContext) -> Json:
 FIRST_LANGUAGE: Final = "en"
 
 
-def create(context: RequestContext) -> Entry:
+_NO_EMAIL: Final = {
+    r"SELECT quote(:email) || ' is not an e-mail' "
+    r"WHERE NOT matches(:email, '[^@\s]+@[^@\s.]+(\.[^@\s.]+)+')": bad_request
+}
+_HAVE_EMAIL: Final = "FROM people WHERE casefold(email) = casefold(:email)"
+_CREATE: Final = Sql(
+    new_ids={"id": "u"},
+    changes=[
+        "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
+        "VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, "
+        f"coalesce(:language, '{FIRST_LANGUAGE}'), '[\"learn\"]')"
+    ],
+    answer="SELECT json_object('userId', :id, 'newUser', json('true'))",
+)
+
+
+def create(context: RequestContext) -> Json:
     """Create an account; for an e-mail in use, return the existing account unchanged."""
-    email = validate_email(str(context.body["email"]))
-    for known in find_by_email(context.repository, email):
+    context.refuse(_NO_EMAIL)
+    for known in context.repository.column(f"SELECT id {_HAVE_EMAIL}"):
         return {"userId": known, "newUser": False}
-    id, language = context.repository.new_id("u"), cast(str, context.body.get("language", FIRST_LANGUAGE))
-    context.values.update(id=id, language=language)
-    context.repository.execute("""
-        INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications)
-        VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, :language,
-            '["learn"]')
-    """)
-    return {"userId": id, "newUser": True}
+    return _CREATE(context)
 
 
 def archive_due_accounts(repository: Repository) -> None:
@@ -130,26 +138,6 @@ def archive_due_accounts(repository: Repository) -> None:
         "UPDATE people SET archived_at = custom_archive_at WHERE archived_at IS NULL AND custom_archive_at <= ?",
         repository.now(),
     )
-
-
-def update_email(context: RequestContext) -> None:
-    """Change the e-mail. Raises Refusal: 400 for an invalid one, 409 for one that another account has."""
-    id, email = context.path["userId"], validate_email(str(context.body["email"]))
-    if set(find_by_email(context.repository, email)) - {id}:
-        raise conflict(f"another user has the e-mail {email!r}")
-    context.repository.execute("UPDATE people SET email = :email WHERE id = :userId")
-
-
-def find_by_email(repository: Repository, email: str) -> list[str]:
-    """The id of the account with this e-mail, ignoring case; empty if there is none."""
-    return repository.column("SELECT id FROM people WHERE casefold(email) = casefold(?)", email)
-
-
-def validate_email(email: str) -> str:
-    """Return the e-mail. Raises Refusal (400) if its format is invalid."""
-    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", email):
-        raise bad_request(f"{email!r} is not an e-mail")
-    return email
 
 
 _SHOW_ORDER: Final = f"""
@@ -216,7 +204,14 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         },
         changes=["UPDATE people SET custom_archive_at = :date WHERE id = :userId"],
     ),
-    "users.update-email": update_email,
+    "users.update-email": Sql(
+        refusals={
+            **_NO_EMAIL,
+            "SELECT 'another user has the e-mail ' || quote(:email) "
+            f"WHERE EXISTS (SELECT 1 {_HAVE_EMAIL} AND id != :userId)": conflict,
+        },
+        changes=["UPDATE people SET email = :email WHERE id = :userId"],
+    ),
     "users.update-fullname": _update(
         "first_name = coalesce(:firstName, first_name), last_name = coalesce(:lastName, last_name)"
     ),
