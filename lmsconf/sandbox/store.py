@@ -286,7 +286,9 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
         _refuse_super_journal(path)
-        _make(path)
+        # Before SQLite would create it for everyone. If that fails, or the file exists, SQLite reports any error.
+        with suppress(OSError):
+            Path(path).touch(_MODE, exist_ok=False)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
         # More statements than the handlers have: SQLite compiles each once.
@@ -328,13 +330,6 @@ def _refuse_super_journal(path: str) -> None:
     # The last bytes of a journal that names another one, which SQLite deletes after the journal is used.
     if content.endswith(bytes.fromhex("d9d505f920a163d7")):
         raise _unusable(path, f"{journal.name} names a file that SQLite would delete")
-
-
-def _make(path: str) -> None:
-    """Create the file of a new workspace with mode 0600, before SQLite would create it for everyone."""
-    # If that fails, or the file exists, SQLite reports any error.
-    with suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
 
 
 def _make_private(path: str) -> None:

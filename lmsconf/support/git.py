@@ -115,19 +115,15 @@ def _followed(top: Path) -> Path:
     path = top / REPOSITORY
     if path.is_dir() and not path.is_symlink():
         return path
-    repository = path.resolve() if path.is_dir() else _pointed(path)
-    if repository is None or not _names_back(repository, top):
+    text = (_text(path) or "").rstrip("\n")  # none for a link to a folder
+    is_pointer = text.startswith(_GITFILE)
+    repository = path.parent / text.removeprefix(_GITFILE) if is_pointer else path.resolve()
+    if not _names_back(repository, top):
         raise GitFailed(
             f"{path} does not belong to a repository with its work tree here",
             hint="Run it in a git clone or work tree, or pass a folder as the base.",
         )
     return repository
-
-
-def _pointed(path: Path) -> Path | None:
-    """Return the target of a `.git` file; None if it has none."""
-    text = (_text(path) or "").rstrip("\n")
-    return path.parent / text.removeprefix(_GITFILE) if text.startswith(_GITFILE) else None
 
 
 def _names_back(folder: Path, top: Path) -> bool:

@@ -102,27 +102,31 @@ _REPLACES: Final = "$dialect(manual-groups.add.mode) = 'replace'"
 
 def _add(table: str, id: str, people: str) -> Sql:
     """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
+    manages = f"'{table}' = 'managers' AND $dialect(manual-groups.who-can-manage)"
     unknown = f"""
         SELECT 'there is no user ' || group_concat(quote(value), ', ') FROM (
             SELECT DISTINCT value FROM json_each(:{people}) WHERE value NOT IN (SELECT id FROM people) LIMIT 5
         )
     """
-    refusals, changes = [unknown], list[str]()
-    if table == "managers":
-        refusals.append(f"""
-            SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right'
-            FROM (
-                SELECT value FROM json_each(:{people}) WHERE $dialect(manual-groups.who-can-manage) = 'with-right'
-                    AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
-            )
-        """)
-        changes.append(f"""
-            UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
-                AND $dialect(manual-groups.who-can-manage) = 'given' AND id IN (SELECT value FROM json_each(:{people}))
-        """)
-    changes.append(f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}")
-    changes.append(f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})")
-    return Sql(refusals=dict.fromkeys(refusals, bad_request), changes=changes)
+    without_right = f"""
+        SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right'
+        FROM (
+            SELECT value FROM json_each(:{people}) WHERE {manages} = 'with-right'
+                AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
+        )
+    """
+    given = f"""
+        UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
+            AND {manages} = 'given' AND id IN (SELECT value FROM json_each(:{people}))
+    """
+    return Sql(
+        refusals={unknown: bad_request, without_right: bad_request},
+        changes=[
+            given,
+            f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}",
+            f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})",
+        ],
+    )
 
 
 def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]:
