@@ -29,6 +29,12 @@ class SeedEntryWithId(_Entry, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class SeedNamedEntry(SeedEntryWithId, frozen=True, kw_only=True):
+    """An entry that others name."""
+
+    name: str
+
+
 class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
     """A person. answers: name of the field → a choice, choices, or a text. applications: by default those of a role."""
 
@@ -57,10 +63,9 @@ class SeedCustomField(_Entry, frozen=True, kw_only=True):
     optional: bool | None = None
 
 
-class SeedGroup(SeedEntryWithId, frozen=True, kw_only=True):
+class SeedGroup(SeedNamedEntry, frozen=True, kw_only=True):
     """A manual group. members, managers: e-mails."""
 
-    name: str
     members: Texts = ()
     managers: Texts = ()
 
@@ -73,10 +78,9 @@ class SeedCondition(_Entry, frozen=True, kw_only=True):
     system_condition: str | None = None
 
 
-class SeedSmartGroup(SeedEntryWithId, frozen=True, kw_only=True):
+class SeedSmartGroup(SeedNamedEntry, frozen=True, kw_only=True):
     """A smart group. managers: e-mails."""
 
-    name: str
     conditions: tuple[SeedCondition, ...] = ()
     managers: Texts = ()
 
@@ -88,10 +92,9 @@ class SeedOccasion(_Entry, frozen=True, kw_only=True):
     attending: Number = 0
 
 
-class SeedContent(SeedEntryWithId, frozen=True, kw_only=True):
+class SeedContent(SeedNamedEntry, frozen=True, kw_only=True):
     """A content; one of the type MEETUP is a meetup. programs: the names of those that it is part of."""
 
-    name: str
     type: str = "COURSE"
     description: str = ""
     price: Number = 0

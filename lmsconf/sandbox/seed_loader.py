@@ -6,8 +6,8 @@ Custom fields, conditions and assignments are created as requests are, so that t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -32,6 +32,7 @@ from lmsconf.sandbox.seed_format import (
     SeedEntryWithId,
     SeedEvent,
     SeedGroup,
+    SeedNamedEntry,
     SeedParticipation,
     SeedPerson,
     SeedSmartGroup,
@@ -59,17 +60,22 @@ class SeedLoader(EntryLoader):
 
     def load_sections(self) -> None:
         """Create what the sections list, each after those that its entries name."""
-        self.load("custom_fields", self._read("custom_fields", SeedCustomField), self._load_field)
-        self.load("people", self._numbered("people", SeedPerson, "u"), self._load_person)
-        self.load("groups", self._numbered("groups", SeedGroup, "g"), self._load_group)
-        self.load("smart_groups", self._numbered("smart_groups", SeedSmartGroup, "sg"), self._load_smart_group)
-        contents = self._numbered("content", SeedContent, "c")
-        for content in contents.values():  # it may name a program that is listed after it
-            self._ids["content", content.name].append(content.id)
-        self.load("content", contents, self._load_content)
-        self.load("content_targets", self._read("content_targets", SeedContentTarget), self._load_target)
-        self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
-        self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
+        loads: dict[str, tuple[type[Any], str, Callable[[Any], None]]] = {
+            "custom_fields": (SeedCustomField, "", self._load_field),
+            "people": (SeedPerson, "u", self._load_person),
+            "groups": (SeedGroup, "g", self._load_group),
+            "smart_groups": (SeedSmartGroup, "sg", self._load_smart_group),
+            "content": (SeedContent, "c", self._load_content),
+            "content_targets": (SeedContentTarget, "", self._load_target),
+            "participations": (SeedParticipation, "p", self._load_participation),
+            "certificates": (SeedCertificate, "cert", self._load_certificate),
+        }
+        for section, (kind, prefix, load) in loads.items():
+            entries = self._numbered(section, kind, prefix) if prefix else self._read(section, kind)
+            for entry in entries.values():  # one may name another that is listed after it
+                if isinstance(entry, SeedNamedEntry):
+                    self._ids[section, entry.name].append(entry.id)
+            self.load(section, entries, load)
 
     def _read(self, section: str, kind: type[S]) -> dict[int, S]:
         """The entries of a section by their place, without those that cannot be read."""
@@ -95,15 +101,15 @@ class SeedLoader(EntryLoader):
             **({} if field.choices is None else {"choices": [{"name": name} for name in field.choices]}),
         }
         made = custom_fields.create(self.context.with_body(body))
-        for noun in ("custom field", f"{field.type} field"):
-            self._ids[noun, field.name].append(str(made["id"]))
+        for section in ("custom_fields", f"{field.type} fields"):
+            self._ids[section, field.name].append(str(made["id"]))
         for choice in cast("list[Mapping[str, str]]", made.get("choices", [])):
-            self._ids[f"choice of {field.name!r}:", choice["name"]].append(choice["choiceId"])
+            self._ids[f"the choices of {field.name!r}", choice["name"]].append(choice["choiceId"])
 
     def _load_person(self, person: SeedPerson) -> None:
-        if self._ids["person", person.email.casefold()]:
+        if self._ids["people", person.email.casefold()]:
             raise InvalidSeedValue(f"{person.email} is a duplicate")
-        self._ids["person", person.email.casefold()].append(person.id)
+        self._ids["people", person.email.casefold()].append(person.id)
         if person.custom_archive_date is not None and (person.admin or person.manager):
             raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
         default = default_applications(admin=person.admin, manager=person.manager)
@@ -123,8 +129,8 @@ class SeedLoader(EntryLoader):
             applications=encode_applications(default if person.applications is None else person.applications),
         )
         for name, answer in person.answers.items():
-            field = self._id("custom field", name)
-            if isinstance(answer, str) and self._ids["TEXT field", name]:
+            field = self._id("custom_fields", name)
+            if isinstance(answer, str) and self._ids["TEXT fields", name]:
                 self.add("answers", person=person.id, field=field, choice="", text=answer)
             else:
                 for choice in self._choices(name, (answer,) if isinstance(answer, str) else answer or ()):
@@ -133,13 +139,12 @@ class SeedLoader(EntryLoader):
     def _load_group(self, group: SeedGroup) -> None:
         self._add_group(GROUP, group)
         for email in group.members:
-            self.add("members", grp=group.id, person=self._id("person", email.casefold()))
+            self.add("members", grp=group.id, person=self._id("people", email.casefold()))
 
     def _add_group(self, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
-        self._ids[kind.lower(), group.name].append(group.id)
         self.add("groups", id=group.id, kind=kind, name=group.name)
         for email in group.managers:
-            self.add("managers", grp=group.id, person=self._id("person", email.casefold()))
+            self.add("managers", grp=group.id, person=self._id("people", email.casefold()))
 
     def _load_smart_group(self, group: SeedSmartGroup) -> None:
         self._add_group(SMART_GROUP, group)
@@ -149,7 +154,7 @@ class SeedLoader(EntryLoader):
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
         """A condition as the API takes it."""
         return {
-            "customFieldId": self._id("custom field", condition.field),
+            "customFieldId": self._id("custom_fields", condition.field),
             "choiceIds": self._choices(condition.field, condition.choices),
             "systemCondition": condition.system_condition,
         }
@@ -194,9 +199,9 @@ class SeedLoader(EntryLoader):
         if isinstance(named, dict) and len(named) == 1:
             [(key, name)] = named.items()
             if key == "user":
-                return {"userId": self._id("person", str(name).casefold())}
+                return {"userId": self._id("people", str(name).casefold())}
             if key in ("group", "smart_group"):
-                return {"targetId": self._id(key, str(name))}
+                return {"targetId": self._id(f"{key}s", str(name))}
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
     def _load_participation(self, entry: SeedParticipation) -> None:
@@ -249,7 +254,7 @@ class SeedLoader(EntryLoader):
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[Value, Value]:
         """The ids of person and content, a pair that a section has only once."""
-        pair = self._id("person", entry.user.casefold()), self._id("content", entry.content)
+        pair = self._id("people", entry.user.casefold()), self._id("content", entry.content)
         if (section, *pair) in self._pairs:
             raise InvalidSeedValue(f"{entry.user} with {entry.content} is a duplicate")
         self._pairs.add((section, *pair))
@@ -257,12 +262,12 @@ class SeedLoader(EntryLoader):
 
     def _choices(self, field: str, names: Iterable[str]) -> list[Value]:
         """The ids of choices of a field."""
-        return [self._id(f"choice of {field!r}:", name) for name in names]
+        return [self._id(f"the choices of {field!r}", name) for name in names]
 
-    def _id(self, noun: str, name: str) -> Value:
-        """The id of what a name means: the one person, content, custom field, choice, group or smart group of it."""
-        ids = self._ids[noun, name]
+    def _id(self, section: str, name: str) -> Value:
+        """The id of the one that has a name in a section, or is one of the choices of a field."""
+        ids = self._ids[section, name]
         if len(ids) != 1:
-            how_many = f"there are {len(ids)} of" if ids else "there is no"
-            raise InvalidSeedValue(f"{how_many} {noun} {name!r}")
+            how_many = f"there are {len(ids)}" if ids else "there is no"
+            raise InvalidSeedValue(f"{how_many} {name!r} in {section}")
         return ids[0]
