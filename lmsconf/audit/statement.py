@@ -7,6 +7,7 @@ least one signature (DSSE 1.0.2), so a folder that is not signed has the stateme
 from __future__ import annotations
 
 import json
+import os
 import stat
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import totals_sentence
 from lmsconf.render.jinja import html_page
-from lmsconf.support.files import read_text
+from lmsconf.support.files import open_nonblocking, os_error_message
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -230,11 +231,8 @@ def load_signing_key(path: Path) -> SigningKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = read_text(path)
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise SigningError(f"other users can read {path}", hint=f"Run: chmod 600 {path}")
     try:
-        key = load_pem_private_key(content.encode("utf-8"), password=None)
+        key = load_pem_private_key(_content(path, private=True), password=None)
     except TypeError as error:
         raise SigningError(f"{path} is encrypted", hint="Give a key without a passphrase.") from error
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -247,7 +245,7 @@ def load_signing_key(path: Path) -> SigningKey:
 def load_public_key(path: Path) -> PublicKey:
     """Load an Ed25519 public key in PEM. Raises SigningError."""
     try:
-        return PublicKey.parse(read_text(path))
+        return PublicKey.parse(_content(path, private=False).decode("utf-8"))
     except ValueError as error:
         raise SigningError(
             f"{path} is not an Ed25519 public key in PEM",
@@ -279,6 +277,17 @@ def require_package() -> None:
         raise SigningError(
             "signatures need the package cryptography", hint="Install it with: pip install 'lmsconf[signing]'"
         ) from missing
+
+
+def _content(path: Path, *, private: bool) -> bytes:
+    """Return the content of a key file. private: nobody but its owner may read it."""
+    try:
+        with open_nonblocking(path) as file:
+            if private and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise SigningError(f"other users can read {path}", hint=f"Run: chmod 600 {path}")
+            return file.read(64 << 10)
+    except OSError as error:
+        raise SigningError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
 
 STATEMENT: Final = "evidence.intoto.json"

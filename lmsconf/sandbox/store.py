@@ -215,12 +215,8 @@ class Store:
             self._connection.backup(self._kept[name])
 
     def restore(self, name: str) -> None:
-        """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
+        """Reset the workspace to a checkpoint, which is kept. Raises KeyError for an unknown name."""
         with self._lock:
-            if name not in self._kept:
-                raise LmsconfError(
-                    f"there is no checkpoint {name!r}", hint=f"There are: {', '.join(sorted(self._kept)) or 'none'}."
-                )
             self._kept[name].backup(self._connection)
             self._repository.clear_cache()
 

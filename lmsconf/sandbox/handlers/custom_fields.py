@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias, cast
 
-from lmsconf.model.forms import texts_in
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
 from lmsconf.sandbox.store import Json, Value, json_flag, json_known, json_list
 
@@ -174,7 +173,7 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
         if clearing in ("omit", "refused") or value != _cleared(clearing, forms[name](("",)), in_object):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
-    given = list(texts_in(value, keys=False))
+    given = context.repository.column("SELECT atom FROM json_tree(?) WHERE type = 'text'", json.dumps(value))
     if not given or value != forms[name](given):
         raise bad_request(f"the answer to custom field {field!r} must be written as {name}")
     given = given if type == "TEXT" else list(dict.fromkeys(given))
