@@ -227,8 +227,7 @@ def request_body_json(body: object) -> Json:
     `$ref` or `$pairs`.
     """
     if isinstance(body, Ref):
-        whole: dict[str, Json] = {"$ref": str(body.address)}
-        return whole if body.part is None else {**whole, "choice": body.part}
+        return {"$ref": str(body.address), **({} if body.part is None else {"choice": body.part})}
     if isinstance(body, dict):
         if not body.keys().isdisjoint(("$ref", PAIRS)):
             raise ValueError("a request body may not have a key $ref or $pairs")

@@ -27,8 +27,6 @@ _SHORT: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 def escape(name: str) -> str:
     r"""Escape a name for an address: put a backslash before each `\` and ` -> `; a `/` needs none."""
-    if "\\" not in name and " ->" not in name:
-        return name  # nearly every name; a regular expression takes three times as long
     return _ESCAPED.sub(lambda match: "\\" + match[0], name)
 
 

@@ -225,7 +225,7 @@ def validate_request(
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return query and body, with the description's own names. Raises Refusal if they do not match the description."""
     given = {
-        "path": {name: _typed(text, operation.path_schemas[name]) for name, text in path.items()},
+        "path": {name: _typed(text, schema=operation.path_schemas[name]) for name, text in path.items()},
         "query": _parse_query(operation, query),
         "body": _parse_body(operation, content_type, body),
     }
@@ -252,16 +252,13 @@ def _parse_query(operation: Operation, text: str) -> dict[str, Json]:
         given = parse_qs(text, keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise bad_request(f"the query is not UTF-8: {text}") from error
-    arrays = {name for name, schema in operation.query.items() if schema["type"] == "array"}
-    several = arrays | {name for name, values in given.items() if len(values) > 1}
-    return {
-        name: values if name in several else _typed(values[0], operation.query.get(name, {}))
-        for name, values in given.items()
-    }
+    return {name: _typed(*values, schema=operation.query.get(name, {})) for name, values in given.items()}
 
 
-def _typed(text: str, schema: Schema) -> Json:
-    """A value of a path or a query with the type that it is to have, or the text if that is none."""
+def _typed(text: str, *more: str, schema: Schema) -> Json:
+    """A value of a path or a query with the type that it is to have; texts as they are if they are none."""
+    if more or schema.get("type") == "array":
+        return [text, *more]
     if schema.get("type") == "boolean" and text in ("true", "false"):
         return text == "true"
     if schema.get("type") == "integer" and re.fullmatch("-?[0-9]{1,18}", text):

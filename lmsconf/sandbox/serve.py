@@ -99,9 +99,8 @@ class Server(ThreadingHTTPServer):
         self.sandbox, self.latency = sandbox, latency
         with os_errors_as(f"cannot listen on {LOOPBACK}:{port}", "Choose another port with --port"):
             super().__init__((LOOPBACK, port), _Conversation)
-        hosts = {LOOPBACK, "localhost", "[::1]"}
-        at = {f"{host}:{self.server_port}" for host in hosts}
-        self.names = frozenset(at | hosts if self.server_port == 80 else at)
+        ports = ("", ":80") if self.server_port == 80 else (f":{self.server_port}",)
+        self.names = frozenset(host + port for host in (LOOPBACK, "localhost", "[::1]") for port in ports)
 
     @property
     def url(self) -> str:

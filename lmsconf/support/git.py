@@ -166,12 +166,11 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
     In a container the project often belongs to another user than the process; then the repository does, too.
     """
     owner = common.stat().st_uid
-    if owner in (0, os.geteuid(), folder.stat().st_uid) or _is_safe(top, environ):
-        return
-    raise GitFailed(
-        f"the repository {top} belongs to another user than the project in it",
-        hint=f"If you trust it: git config --global --add safe.directory {top}",
-    )
+    if owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ):
+        raise GitFailed(
+            f"the repository {top} belongs to another user than the project in it",
+            hint=f"If you trust it: git config --global --add safe.directory {top}",
+        )
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
