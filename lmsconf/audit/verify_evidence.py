@@ -212,16 +212,15 @@ def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey
     if signer is None:
         folder.expect(envelope is None, code, f"{ENVELOPE} was added: the statement names no signer")
         folder.expect(key is None, code, "the folder is not signed, and --key names whose signature it should have")
-        return
-    if envelope is None:
+    elif envelope is None:
         folder.found(code, f"{ENVELOPE} is missing, and the statement names a signer")
-        return
-    try:
-        signature = signature_in(envelope.decode("utf-8"), statement, signer.keyid)
-        signer.verify(signature, pre_authentication_encoding(statement))
-    except (ValueError, RecursionError) as error:
-        folder.found(code, f"{ENVELOPE} was changed: {error}")
-    if key is not None:
+    else:
+        try:
+            signature = signature_in(envelope.decode("utf-8"), statement, signer.keyid)
+            signer.verify(signature, pre_authentication_encoding(statement))
+        except (ValueError, RecursionError) as error:
+            folder.found(code, f"{ENVELOPE} was changed: {error}")
+        # The same key, or none to compare it with.
         folder.expect(
-            key.keyid == signer.keyid, code, f"another key signed it: {signer.keyid}, and --key is {key.keyid}"
+            key in (None, signer), code, f"another key signed it: {signer.keyid}, and --key is {key and key.keyid}"
         )

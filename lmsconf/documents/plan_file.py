@@ -31,7 +31,7 @@ from lmsconf.documents.document import (
     verify_signature,
     without_keys,
 )
-from lmsconf.errors import StalePlan, refuse_if
+from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import Effects
@@ -65,20 +65,17 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """
     document = parse_document(text)
     actual = str(document["format"])
-    refuse_if(
-        (
-            actual != FORMAT and actual.startswith("lmsconf.plan/"),
+    if actual != FORMAT and actual.startswith("lmsconf.plan/"):
+        raise StalePlan(
             f"the file has the format {actual!r}, not {FORMAT!r}",
-            "Another version of lmsconf wrote it. Plan again with this one.",
-        ),
-        (
-            actual == FORMAT and document.get("masked") is True,
-            "the file is a plan with masked people, and cannot be applied",
-            "Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
-        ),
-        error=StalePlan,
-    )
+            hint="Another version of lmsconf wrote it. Plan again with this one.",
+        )
     verify_format(document, FORMAT)
+    if document.get("masked") is True:
+        raise StalePlan(
+            "the file is a plan with masked people, and cannot be applied",
+            hint="Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
+        )
     verify_seal(document)
     if signing_key is not None:
         verify_signature(

@@ -194,14 +194,13 @@ class SeedLoader(EntryLoader):
 
     def _audience(self, named: object) -> dict[str, Value]:
         """An audience as the API takes it."""
-        if named in ("everyone", {"everyone": "true"}, {"everyone": True}):
-            return {"targetId": self.context.behaviour("content-targets.everyone")}
-        if isinstance(named, dict) and len(named) == 1:
-            [(key, name)] = named.items()
-            if key == "user":
-                return {"userId": self._id("people", str(name).casefold())}
-            if key in ("group", "smart_group"):
-                return {"targetId": self._id(f"{key}s", str(name))}
+        match [*named.items()] if isinstance(named, dict) else str(named):
+            case "everyone" | [("everyone", "true" | True)]:
+                return {"targetId": self.context.behaviour("content-targets.everyone")}
+            case [("user", email)]:
+                return {"userId": self._id("people", str(email).casefold())}
+            case [("group" | "smart_group" as kind, name)]:
+                return {"targetId": self._id(f"{kind}s", str(name))}
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
     def _load_participation(self, entry: SeedParticipation) -> None:
