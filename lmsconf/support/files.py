@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
+from tempfile import mkstemp
 from typing import BinaryIO, Final
 
 from lmsconf.errors import LmsconfError
@@ -143,16 +143,19 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _replace(path: Path, content: Iterator[bytes], mode: int, durable: bool) -> None:
-    """Write a file in a temporary folder next to `path`, and rename it: a rename is atomic within one file system."""
-    with TemporaryDirectory(dir=path.parent, prefix=".", suffix=".tmp") as folder:
-        temporary = Path(folder) / "written"
-        with temporary.open("xb") as file:
-            os.fchmod(file.fileno(), mode)
+    """Write a temporary file next to `path` and rename it; remove it on failure."""
+    # The same folder, because a rename is atomic only within one file system.
+    handle, name = mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, mode)
             file.writelines(content)
             if durable:
                 file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
+                os.fsync(handle)
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def fsync_folder(folder: Path) -> None:
