@@ -147,20 +147,26 @@ _SHOW_ORDER: Final = f"""
 """
 
 
+_STORE_ORDER: Final = Sql(
+    changes=[
+        """
+        INSERT INTO orders VALUES (:userId, :sent, :now, :now)
+        ON CONFLICT (person) DO UPDATE SET updated_at = excluded.updated_at, details = json_patch(
+            CASE WHEN NOT :replaces THEN details WHEN json_extract(details, '$.disablePayment')
+                THEN '{"disablePayment": true}' ELSE '{}' END, :sent)
+        """
+    ],
+    answer=_SHOW_ORDER,
+)
+
+
 def store_order_details(context: RequestContext, *, replaces: bool) -> Json:
     """Store the order details of the body in place of those stored, but keep the flag that disables payment.
 
     replaces: whether the others are dropped, which the body does not name.
     """
-    found = context.repository.column("SELECT details FROM orders WHERE person = :userId")
-    stored = cast(Entry, json.loads(found[0])) if found else {}
-    kept = {name: value for name, value in stored.items() if name == "disablePayment" or not replaces}
-    context.values["details"] = json.dumps({**kept, **context.body})
-    context.repository.execute(
-        "INSERT INTO orders VALUES (:userId, :details, :now, :now) "
-        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at"
-    )
-    return context.repository.json(_SHOW_ORDER)
+    context.values.update(sent=json.dumps(context.body), replaces=replaces)
+    return _STORE_ORDER(context)
 
 
 def _update(change: str) -> Sql:
