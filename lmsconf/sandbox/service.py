@@ -109,7 +109,7 @@ class Sandbox(httpx.BaseTransport):
         route = self.spec.match_route(method, path)
         operation = route[0] if route else None
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
-        respond = partial(self._respond, route, method, path, query, headers, body)
+        respond = partial(self._carry_out, route, method, path, query, headers, body)
         status = 0
         try:
             answer = respond() if fault is None else _apply_fault(fault, respond)
@@ -139,7 +139,7 @@ class Sandbox(httpx.BaseTransport):
         """Close the workspace and its file; one in memory is lost."""
         self.store.close()
 
-    def _respond(
+    def _carry_out(
         self,
         route: tuple[Operation, Mapping[str, str]] | None,
         method: str,
@@ -157,7 +157,7 @@ class Sandbox(httpx.BaseTransport):
                 raise self._no_endpoint(method, path)
             operation, parameters = route
             given = validate_request(operation, parameters, query, headers.get("content-type", ""), body)
-            done = self._carry_out(operation, parameters, *given, stale=stale)
+            done = self._run_handler(operation, parameters, *given, stale=stale)
         except OverflowError:
             return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
         except Refusal as refusal:
@@ -166,7 +166,7 @@ class Sandbox(httpx.BaseTransport):
             return SandboxResponse(204, {}, b"")
         return json_response(200, cast(Json, with_names(done, operation.to_response)))
 
-    def _carry_out(
+    def _run_handler(
         self,
         operation: Operation,
         path: Mapping[str, str],
