@@ -34,7 +34,7 @@ from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import TOOL, Value, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
-from lmsconf.errors import LmsconfError, Problem, refuse_if
+from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
@@ -64,7 +64,6 @@ def write_evidence(
     mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name.
     Raises LmsconfError.
     """
-    _refuse_filled(folder)
     with _replaced(folder) as place:
         digests: dict[str, str] = {}
         entries: list[dict[str, Json]] = []
@@ -133,16 +132,6 @@ def _mask(copies: dict[str, bytes], mask: Mask) -> None:
     copies["journal"] = masked.journal(copies["journal"])
 
 
-def _refuse_filled(folder: Path) -> None:
-    hint = "Name a folder that does not exist yet, or an empty one."
-    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
-    refuse_if(
-        (is_other, f"{folder} is not a folder", hint),
-        (not is_other and folder.exists() and any(folder.iterdir()), f"{folder} is not empty", hint),
-        error=LmsconfError,
-    )
-
-
 @contextlib.contextmanager
 def _replaced(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that takes the place of `folder` at the end. Raises LmsconfError if that fails."""
@@ -150,7 +139,7 @@ def _replaced(folder: Path) -> Iterator[Path]:
     with (
         os_errors_as(
             f"{folder} cannot be written",
-            "Check that the folder above it exists and is writable, and that there is free space.",
+            "Name a folder that does not exist yet, or an empty one; the folder above it must be writable.",
         ),
         TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place,
     ):

@@ -51,6 +51,9 @@ def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
     if run.opening is None:
         raise ValueError("the first line of the journal cannot be read")
     header, ending = run.opening, run.ending
+    documents = {one: parse_document(copies[one].decode("utf-8")) for one in ("plan", "report") if one in copies}
+    if any(document.get("digest") != header.digest for document in documents.values()):
+        raise ValueError("plan, report and journal are not of the same plan")
     return {
         "run": run.name,
         "workspace": {"name": header.workspace, "url": header.url},
@@ -70,16 +73,15 @@ def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
         "recorded_report": None if ending is None else ending.report_sha256,
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
-        **_plan(copies.get("plan")),
-        **_report(copies.get("report")),
+        **_plan(documents.get("plan")),
+        **_report(documents.get("report")),
     }
 
 
-def _plan(content: bytes | None) -> dict[str, Json]:
+def _plan(plan: Mapping[str, Json] | None) -> dict[str, Json]:
     """Return the counts of a plan: changes, what it does to people, and the consents it was given."""
-    if content is None:
+    if plan is None:
         return {"manifests": None, "changes": None, "effects": None, "consents": []}
-    plan = parse_document(content.decode("utf-8"))
     return {
         "manifests": value_at(plan, str, "manifests", "digest"),
         "changes": {name: value_at(plan, int, "summary", name) for name in ("create", "update", "replace", "delete")},
@@ -95,11 +97,10 @@ def _plan(content: bytes | None) -> dict[str, Json]:
     }
 
 
-def _report(content: bytes | None) -> dict[str, Json]:
+def _report(report: Mapping[str, Json] | None) -> dict[str, Json]:
     """Return how a report ends, and the number of its problems."""
-    if content is None:
+    if report is None:
         return {"problems": None, "left": None}
-    report = parse_document(content.decode("utf-8"))
     return {
         "problems": len(value_at(report, list[Json], "problems")),
         "left": len(value_at(report, list[Json], "residue")),
@@ -144,7 +145,7 @@ def _wrong_link(earlier: Entry, later: Entry) -> Problem | None:
 
 
 def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:
-    """Yield the heads of chains that none of the runs is: runs at the end of a chain were dropped.
+    """Return the heads of chains that none of the runs is: runs at the end of a chain were dropped.
 
     The first run of a folder names the run before it, which is as good: nothing is missing after that.
     """
@@ -152,13 +153,15 @@ def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Pr
         *(json_at(entry, "originals", "journal") for entry in entries),
         *(json_at(entry, "chain", "previous_sha256") for entry in entries if json_at(entry, "chain") is not None),
     ]
-    for head in heads:
-        if head not in known:
-            yield Problem(
-                code="evidence/head",
-                message=f"the run with the journal {head} is not here: runs at the end are missing",
-                hint="Ask for the folder again from where the runs were made, with all runs since then.",
-            )
+    return (
+        Problem(
+            code="evidence/head",
+            message=f"the run with the journal {head} is not here: runs at the end are missing",
+            hint="Ask for the folder again from where the runs were made, with all runs since then.",
+        )
+        for head in heads
+        if head not in known
+    )
 
 
 def finding(code: str, message: str) -> Problem:
@@ -202,15 +205,19 @@ class PublicKey(Struct, frozen=True):
         der, pem = (key.public_bytes(form, PublicFormat.SubjectPublicKeyInfo) for form in (Encoding.DER, Encoding.PEM))
         return cls(sha256_of_bytes(der), pem.decode())
 
-    def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Whether the holder of the private key signed the message."""
+    @classmethod
+    def parse(cls, pem: str) -> PublicKey:
+        """Return the key in a PEM text. Raises ValueError for any other text."""
+        return cls.of(_loaded(pem))
+
+    def verify(self, signature: bytes, message: bytes) -> None:
+        """Raise ValueError unless the holder of the private key signed the message."""
         from cryptography.exceptions import InvalidSignature
 
         try:
-            _loaded(self.pem.encode("utf-8")).verify(signature, message)
-        except InvalidSignature:
-            return False
-        return True
+            _loaded(self.pem).verify(signature, message)
+        except InvalidSignature as error:
+            raise ValueError("it does not have the signature of the signer that the statement names") from error
 
 
 SigningKey: TypeAlias = "Ed25519PrivateKey"
@@ -237,29 +244,26 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """Load an Ed25519 public key in PEM. Raises SigningError."""
-    return parse_public_key(_content(path, private=False), str(path))
-
-
-def parse_public_key(content: bytes, name: str) -> PublicKey:
-    """Return the public key in a PEM text; name: what to call it in the SigningError for another text."""
-    require_package()
-    from cryptography.exceptions import UnsupportedAlgorithm
-
     try:
-        return PublicKey.of(_loaded(content))
-    except (ValueError, UnsupportedAlgorithm) as error:
+        return PublicKey.parse(_content(path, private=False).decode("utf-8"))
+    except ValueError as error:
         raise SigningError(
-            f"{name} is not an Ed25519 public key in PEM",
+            f"{path} is not an Ed25519 public key in PEM",
             hint="Write it with: openssl pkey -in key.pem -pubout -out public.pem",
         ) from error
 
 
-def _loaded(content: bytes) -> Ed25519PublicKey:
-    """Raises ValueError or UnsupportedAlgorithm for another key, or none."""
+def _loaded(pem: str) -> Ed25519PublicKey:
+    """Raises ValueError for another key, or none; SigningError without the package for signatures."""
+    require_package()
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    key = load_pem_public_key(content)
+    try:
+        key = load_pem_public_key(pem.encode("utf-8", "surrogatepass"))
+    except UnsupportedAlgorithm as error:
+        raise ValueError(str(error)) from error
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("it is not an Ed25519 key")
     return key

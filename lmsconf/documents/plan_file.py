@@ -31,7 +31,7 @@ from lmsconf.documents.document import (
     verify_signature,
     without_keys,
 )
-from lmsconf.errors import StalePlan, refuse_if
+from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import Effects
@@ -65,20 +65,17 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """
     document = parse_document(text)
     actual = str(document["format"])
-    refuse_if(
-        (
-            actual != FORMAT and actual.startswith("lmsconf.plan/"),
+    if actual != FORMAT and actual.startswith("lmsconf.plan/"):
+        raise StalePlan(
             f"the file has the format {actual!r}, not {FORMAT!r}",
-            "Another version of lmsconf wrote it. Plan again with this one.",
-        ),
-        (
-            actual == FORMAT and document.get("masked") is True,
-            "the file is a plan with masked people, and cannot be applied",
-            "Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
-        ),
-        error=StalePlan,
-    )
+            hint="Another version of lmsconf wrote it. Plan again with this one.",
+        )
     verify_format(document, FORMAT)
+    if document.get("masked") is True:
+        raise StalePlan(
+            "the file is a plan with masked people, and cannot be applied",
+            hint="Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
+        )
     verify_seal(document)
     if signing_key is not None:
         verify_signature(
@@ -97,23 +94,16 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     )
 
 
-_latest: tuple[Plan, str] | None = None
-"""The plan that a digest was computed for last: a command shows it, compares it and writes it down."""
-
-
 def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
     """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
-    global _latest
-    latest = _latest  # replaced as a whole by another thread
-    if latest is not None and latest[0] is plan:
-        return latest[1]
-    document = _digested_keys(plan) if digested is None else digested
-    changes = cast("list[dict[str, Json]]", document["changes"])
-    # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
-    bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
-    digest = sha256({**document, "changes": bare})
-    _latest = plan, digest
-    return digest
+    computed = plan.__dict__  # a command shows it, compares it and writes it down
+    if "digest" not in computed:
+        document = _digested_keys(plan) if digested is None else digested
+        changes = cast("list[dict[str, Json]]", document["changes"])
+        # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
+        bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
+        computed["digest"] = sha256({**document, "changes": bare})
+    return cast("str", computed["digest"])
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:
@@ -234,8 +224,7 @@ def request_body_json(body: object) -> Json:
     `$ref` or `$pairs`.
     """
     if isinstance(body, Ref):
-        whole: dict[str, Json] = {"$ref": str(body.address)}
-        return whole if body.part is None else {**whole, "choice": body.part}
+        return {"$ref": str(body.address), **({} if body.part is None else {"choice": body.part})}
     if isinstance(body, dict):
         if not body.keys().isdisjoint(("$ref", PAIRS)):
             raise ValueError("a request body may not have a key $ref or $pairs")

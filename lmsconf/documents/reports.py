@@ -41,7 +41,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.effects import Effects
-from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
+from lmsconf.model.fleet import MOST_SHARDS, FleetEntry, FleetIndex, FleetReport
 from lmsconf.model.outcomes import ApplyReport, CallState, RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.model.time_formats import format_utc
@@ -164,17 +164,11 @@ def load_fleet_index(text: str, signing_key: bytes | None = None) -> FleetIndex:
             "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY).",
         )
     try:
-        entries = value_at(document, tuple[FleetEntry, ...], "workspaces")
-        refuse_missing(document["workspaces"], [entry_json(entry) for entry in entries], "workspaces")
-        shard = value_at(document, FleetShard, "shard") if "shard" in document else None
-        if shard is not None and not 1 <= shard.number <= shard.of <= MOST_SHARDS:
-            raise ValueError(f"there is no shard {shorten(str(shard))}")
-        return FleetIndex(
-            action=value_at(document, FleetAction, "action"),
-            created_at=value_at(document, str, "created_at"),
-            entries=entries,
-            shard=shard,
-        )
+        index = from_json(document, FleetIndex)
+        refuse_missing(document["workspaces"], [entry_json(entry) for entry in index.entries], "workspaces")
+        if index.shard is not None and not 1 <= index.shard.number <= index.shard.of <= MOST_SHARDS:
+            raise ValueError(f"there is no shard {shorten(str(index.shard))}")
+        return index
     except ValueError as error:
         raise LmsconfError(
             f"the file is not an index of a fleet: {error}", hint="Create it again with lmsconf fleet."
@@ -285,7 +279,7 @@ def run_json(run: RecordedRun) -> str:
             "call": call.call,
             "address": call.address,
             "operation": call.operation,
-            "status": call.state.value,
+            "status": call.status.value,
             "reason": call.reason,
             "id": call.id,
             "people": list(call.people),

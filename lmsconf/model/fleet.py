@@ -92,7 +92,7 @@ class FleetShard(Struct, frozen=True, kw_only=True):
         return f"{self.number}/{self.of}"
 
 
-class FleetIndex(Struct, frozen=True, kw_only=True):
+class FleetIndex(Struct, frozen=True, kw_only=True, rename={"entries": "workspaces"}):
     """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet."""
 
     action: FleetAction

@@ -130,28 +130,17 @@ class CallState(StrEnum):
     NOT_ATTEMPTED = CallStatus.NOT_ATTEMPTED.value
 
 
-class RecordedCall(Struct, frozen=True, kw_only=True, rename={"state": "status"}):
-    """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost.
+class RecordedCall(CallOutcome, frozen=True, kw_only=True):
+    """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost."""
 
-    id: the id of the created resource. people: the e-mails of the people that it adds or removes.
-    carried_out: it did what was planned only when it was sent once more with other values.
-    """
-
-    call: str
-    address: Address
-    operation: str
-    state: CallState
+    status: CallState  # type: ignore[assignment]  # it may also be in flight
     begun: datetime | None = None
     ended: datetime | None = None
-    reason: str | None = None
-    id: str | None = None
-    people: tuple[str, ...] = ()
-    carried_out: bool = False
 
     @property
     def effect(self) -> CallState:
         """Its state in the workspace: done also if it was carried out with other values."""
-        return CallState.DONE if self.carried_out else self.state
+        return CallState.DONE if self.carried_out else self.status
 
 
 class ChainLink(Struct, frozen=True, kw_only=True):
@@ -257,7 +246,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     @property
     def summary(self) -> Mapping[CallState, int]:
         """The number of calls in each state."""
-        counts = {state: sum(call.state is state for call in self.calls) for state in CallState}
+        counts = {state: sum(call.status is state for call in self.calls) for state in CallState}
         if self.opening is not None:
             # A run that was cut short records nothing about the calls that it did not reach.
             counts[CallState.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
@@ -266,7 +255,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     @property
     def in_flight(self) -> tuple[RecordedCall, ...]:
         """The calls with an unknown outcome: the run was cut short, or their responses were lost."""
-        return tuple(call for call in self.calls if call.state is CallState.IN_FLIGHT)
+        return tuple(call for call in self.calls if call.status is CallState.IN_FLIGHT)
 
     @property
     def unconfirmed_creations(self) -> tuple[RecordedCall, ...]:

@@ -313,7 +313,7 @@ class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}
     additive: bool = False
 
 
-class Plan(FromManifests, frozen=True, kw_only=True):
+class Plan(FromManifests, frozen=True, kw_only=True, dict=True):
     """Everything that apply would do.
 
     Equal inputs give equal plans, byte for byte, but for `created_at`, `expires_at` and the seal of the file.

@@ -18,7 +18,7 @@ from lmsconf.model.fleet import (
     SharedFailure,
 )
 from lmsconf.model.names import count_noun, grouped
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallState, RecordedCall, RecordedRun, VerifyMode
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallState, RecordedRun, VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.escape import escape_terminal
@@ -42,7 +42,7 @@ def outcomes_by_status(report: ApplyReport) -> Iterator[tuple[CallStatus, str, S
     return numbered_groups(report.outcomes, "status", STATUS_TITLES, lambda group: count_noun(len(group), "API call"))
 
 
-def describe_call(call: CallOutcome | RecordedCall) -> str:
+def describe_call(call: CallOutcome) -> str:
     """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
     return f"{call.operation}: {name_list(call.people, _FEW)}" if call.people else call.operation
 

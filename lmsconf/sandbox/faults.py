@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import repeat
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Annotated, Final, Literal, TypeAlias
@@ -23,8 +24,7 @@ from msgspec.structs import replace
 from lmsconf.errors import ProblemsFound, raise_found
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
-ALWAYS: Final = 2**31
-"""More than any script needs."""
+ALWAYS: Final = "always"
 
 
 class ConnectionLost(ConnectionError):
@@ -46,7 +46,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     operation: str = "*"
-    times: Count = 1
+    times: Count | Literal["always"] = 1
     status: Annotated[int, Meta(ge=200, le=599)] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: Annotated[float, Meta(ge=0, le=3600)] = 0.0
@@ -55,7 +55,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     spoil: Literal["truncated", "html"] | None = None
     stale: bool = False
     after: Count = 0
-    calls: frozenset[Count] = frozenset()
+    calls: Count | frozenset[Count] = frozenset()
     chance: Annotated[float, Meta(ge=0, le=1)] = 1.0
     seed: Count = 0
 
@@ -74,7 +74,8 @@ class FaultScript:
         with self._lock:
             self._calls += 1
             for fault, decisions in self._script:
-                is_spared = (fault.calls and self._calls not in fault.calls) or (fault.stale and writes)
+                calls = {fault.calls} if isinstance(fault.calls, int) else fault.calls
+                is_spared = (calls and self._calls not in calls) or (fault.stale and writes)
                 if not is_spared and fnmatchcase(operation, fault.operation) and next(decisions, False):
                     return fault
         return None
@@ -83,7 +84,7 @@ class FaultScript:
 def _decisions(fault: Fault) -> Iterator[bool]:
     """Yield for each matching request whether it gets the fault, until that is used up."""
     yield from repeat(False, fault.after)
-    dice, left = Random(fault.seed), fault.times  # noqa: S311  the same script must give the same faults
+    dice, left = Random(fault.seed), inf if fault.times == ALWAYS else fault.times  # noqa: S311  the same script must give the same faults
     while left:
         is_struck = fault.chance >= 1 or dice.random() < fault.chance
         left -= is_struck
@@ -102,19 +103,9 @@ def parse_faults(path: Path) -> list[Fault]:
     script: list[Fault] = []
     for place, entry in enumerate(entries):
         try:
-            fault = read_entry(_with_numbers(entry) if isinstance(entry, dict) else entry, Fault)
+            fault = read_entry(entry, Fault)
             script.append(replace(fault, headers={name.lower(): text for name, text in fault.headers.items()}))
         except InvalidSeedValue as error:
             problems.append(f"[{place}]: {error}")
     raise_found([file_problem("faults", str(path), message) for message in problems])
     return script
-
-
-def _with_numbers(entry: Mapping[str, object]) -> dict[str, object]:
-    """Return an entry with the number for `times: always`, and one call as a list."""
-    calls = entry.get("calls", [])
-    return {
-        **entry,
-        **({"times": ALWAYS} if entry.get("times") == "always" else {}),
-        **({} if isinstance(calls, list) else {"calls": [calls]}),
-    }

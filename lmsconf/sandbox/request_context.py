@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
 
@@ -184,7 +184,8 @@ class ApiKeys(list[str]):
         self.remove(key)
 
 
-APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+Application: TypeAlias = Literal["achievements", "analyse", "create", "learn", "follow-up"]
+APPLICATIONS: Final[tuple[Application, ...]] = get_args(Application)
 
 
 def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
@@ -201,23 +202,22 @@ _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\
 _FORMS: Final = {
     "iso-ms": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII),
     "iso-local": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII),
+    "epoch-ms": re.compile("-?[0-9]{1,15}"),
+    "epoch-ms-number": re.compile("-?[0-9]{1,15}"),
 }
-"""The stricter forms of ISO 8601."""
+"""The forms of times but for ISO 8601."""
 
 
 def parse_time(value: Json, format: str, zone: str = "UTC") -> int:
     """Parse a time; one without an offset is in `zone`. Raises ValueError if it is not in that format."""
-    if format == "epoch-ms-number":
-        if isinstance(value, int) and abs(value) < 10**15:
-            return value
-    elif isinstance(value, str):
-        if format == "epoch-ms" and re.fullmatch("-?[0-9]{1,15}", value):
-            return int(value)
-        if format != "epoch-ms" and _FORMS.get(format, _ISO).fullmatch(value):
-            moment = datetime.fromisoformat(value)
-            instant = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
-            return round(instant.timestamp() * 1000)
-    raise ValueError(f"{value!r} is not a time in the form {format}")
+    has_type = isinstance(value, int if format == "epoch-ms-number" else str)
+    if not has_type or not _FORMS.get(format, _ISO).fullmatch(str(value)):
+        raise ValueError(f"{value!r} is not a time in the form {format}")
+    if format.startswith("epoch-ms"):
+        return int(str(value))
+    moment = datetime.fromisoformat(str(value))
+    instant = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+    return round(instant.timestamp() * 1000)
 
 
 def validate_request(
@@ -225,7 +225,7 @@ def validate_request(
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return query and body, with the description's own names. Raises Refusal if they do not match the description."""
     given = {
-        "path": {name: _typed(text, operation.path_schemas[name]) for name, text in path.items()},
+        "path": {name: _typed(text, schema=operation.path_schemas[name]) for name, text in path.items()},
         "query": _parse_query(operation, query),
         "body": _parse_body(operation, content_type, body),
     }
@@ -252,16 +252,13 @@ def _parse_query(operation: Operation, text: str) -> dict[str, Json]:
         given = parse_qs(text, keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise bad_request(f"the query is not UTF-8: {text}") from error
-    arrays = {name for name, schema in operation.query.items() if schema["type"] == "array"}
-    several = arrays | {name for name, values in given.items() if len(values) > 1}
-    return {
-        name: values if name in several else _typed(values[0], operation.query.get(name, {}))
-        for name, values in given.items()
-    }
+    return {name: _typed(*values, schema=operation.query.get(name, {})) for name, values in given.items()}
 
 
-def _typed(text: str, schema: Schema) -> Json:
-    """A value of a path or a query with the type that it is to have, or the text if that is none."""
+def _typed(text: str, *more: str, schema: Schema) -> Json:
+    """A value of a path or a query with the type that it is to have; texts as they are if they are none."""
+    if more or schema.get("type") == "array":
+        return [text, *more]
     if schema.get("type") == "boolean" and text in ("true", "false"):
         return text == "true"
     if schema.get("type") == "integer" and re.fullmatch("-?[0-9]{1,18}", text):

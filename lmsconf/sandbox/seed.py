@@ -55,20 +55,14 @@ def read_yaml(path: Path, file_kind: str) -> object:
         if text.startswith("{"):
             with suppress(ValueError, RecursionError):
                 return cast(object, json.loads(text))
-        documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
+        return cast(object, yaml.load(text, Loader=_Loader))  # noqa: S506  texts only
     except UnicodeDecodeError as error:
         raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ProblemsFound([_yaml_problem(error, path, file_kind)]) from error
-    if len(documents) > 1:
-        raise ProblemsFound([file_problem(file_kind, str(path), "it contains more than one document")])
-    return documents[0] if documents else None
 
 
 def _yaml_problem(error: Exception, path: Path, file_kind: str) -> Problem:
-    # What libyaml from 0.2.6 on says; before, Python's recursion ends.
-    if isinstance(error, RecursionError) or getattr(error, "problem", None) == "exceeded maximum nesting depth":
-        return file_problem(file_kind, str(path), "its lists and mappings are nested too deep")
     if not isinstance(error, yaml.MarkedYAMLError):
         return file_problem(file_kind, str(path), str(error))
     mark = error.problem_mark

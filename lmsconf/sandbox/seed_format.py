@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
+from lmsconf.sandbox.request_context import Application
 from lmsconf.sandbox.seed_rows import Instant
 
 Texts: TypeAlias = tuple[str, ...]
@@ -28,20 +29,26 @@ class SeedEntryWithId(_Entry, frozen=True, kw_only=True):
     id: str | None = None
 
 
+class SeedNamedEntry(SeedEntryWithId, frozen=True, kw_only=True):
+    """An entry that others name."""
+
+    name: str
+
+
 class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
     """A person. answers: name of the field → a choice, choices, or a text. applications: by default those of a role."""
 
     email: str
     first_name: str = ""
     last_name: str = ""
-    language: str = FIRST_LANGUAGE
+    language: Annotated[str, Meta(pattern="^[a-z]{2,3}(-[a-z]{2,4})?$")] = FIRST_LANGUAGE
     admin: bool = False
     manager: bool = False
     archived: bool = False
     custom_archive_date: Instant | None = None
     answers: dict[str, str | Texts | None] = {}
     metadata: dict[str, str] = {}
-    applications: Texts | None = None
+    applications: tuple[Application, ...] | None = None
 
 
 class SeedCustomField(_Entry, frozen=True, kw_only=True):
@@ -56,10 +63,9 @@ class SeedCustomField(_Entry, frozen=True, kw_only=True):
     optional: bool | None = None
 
 
-class SeedGroup(SeedEntryWithId, frozen=True, kw_only=True):
+class SeedGroup(SeedNamedEntry, frozen=True, kw_only=True):
     """A manual group. members, managers: e-mails."""
 
-    name: str
     members: Texts = ()
     managers: Texts = ()
 
@@ -72,10 +78,9 @@ class SeedCondition(_Entry, frozen=True, kw_only=True):
     system_condition: str | None = None
 
 
-class SeedSmartGroup(SeedEntryWithId, frozen=True, kw_only=True):
+class SeedSmartGroup(SeedNamedEntry, frozen=True, kw_only=True):
     """A smart group. managers: e-mails."""
 
-    name: str
     conditions: tuple[SeedCondition, ...] = ()
     managers: Texts = ()
 
@@ -87,10 +92,9 @@ class SeedOccasion(_Entry, frozen=True, kw_only=True):
     attending: Number = 0
 
 
-class SeedContent(SeedEntryWithId, frozen=True, kw_only=True):
+class SeedContent(SeedNamedEntry, frozen=True, kw_only=True):
     """A content; one of the type MEETUP is a meetup. programs: the names of those that it is part of."""
 
-    name: str
     type: str = "COURSE"
     description: str = ""
     price: Number = 0

@@ -6,8 +6,8 @@ Custom fields, conditions and assignments are created as requests are, so that t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -16,9 +16,7 @@ from msgspec.structs import replace
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import assign_content
 from lmsconf.sandbox.handlers.groups import REPLACE_CONDITIONS
-from lmsconf.sandbox.handlers.users import validate_language
 from lmsconf.sandbox.request_context import (
-    APPLICATIONS,
     GROUP,
     SMART_GROUP,
     RequestContext,
@@ -34,13 +32,13 @@ from lmsconf.sandbox.seed_format import (
     SeedEntryWithId,
     SeedEvent,
     SeedGroup,
+    SeedNamedEntry,
     SeedParticipation,
     SeedPerson,
     SeedSmartGroup,
 )
 from lmsconf.sandbox.seed_rows import (
     EntryLoader,
-    Instant,
     InvalidSeedValue,
     read_entry,
     reserve_id,
@@ -57,24 +55,27 @@ class SeedLoader(EntryLoader):
     def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
         super().__init__(context)
         self._sections = sections
-        self._people: dict[str, Value] = {}
-        self._fields: dict[str, tuple[str, dict[str, str]]] = {}
         self._ids: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
         self._pairs: set[tuple[Value, ...]] = set()
 
     def load_sections(self) -> None:
         """Create what the sections list, each after those that its entries name."""
-        self.load("custom_fields", self._read("custom_fields", SeedCustomField), self._load_field)
-        self.load("people", self._numbered("people", SeedPerson, "u"), self._load_person)
-        self.load("groups", self._numbered("groups", SeedGroup, "g"), self._load_group)
-        self.load("smart_groups", self._numbered("smart_groups", SeedSmartGroup, "sg"), self._load_smart_group)
-        contents = self._numbered("content", SeedContent, "c")
-        for content in contents.values():  # it may name a program that is listed after it
-            self._ids["content", content.name].append(content.id)
-        self.load("content", contents, self._load_content)
-        self.load("content_targets", self._read("content_targets", SeedContentTarget), self._load_target)
-        self.load("participations", self._numbered("participations", SeedParticipation, "p"), self._load_participation)
-        self.load("certificates", self._numbered("certificates", SeedCertificate, "cert"), self._load_certificate)
+        loads: dict[str, tuple[type[Any], str, Callable[[Any], None]]] = {
+            "custom_fields": (SeedCustomField, "", self._load_field),
+            "people": (SeedPerson, "u", self._load_person),
+            "groups": (SeedGroup, "g", self._load_group),
+            "smart_groups": (SeedSmartGroup, "sg", self._load_smart_group),
+            "content": (SeedContent, "c", self._load_content),
+            "content_targets": (SeedContentTarget, "", self._load_target),
+            "participations": (SeedParticipation, "p", self._load_participation),
+            "certificates": (SeedCertificate, "cert", self._load_certificate),
+        }
+        for section, (kind, prefix, load) in loads.items():
+            entries = self._numbered(section, kind, prefix) if prefix else self._read(section, kind)
+            for entry in entries.values():  # one may name another that is listed after it
+                if isinstance(entry, SeedNamedEntry):
+                    self._ids[section, entry.name].append(entry.id)
+            self.load(section, entries, load)
 
     def _read(self, section: str, kind: type[S]) -> dict[int, S]:
         """The entries of a section by their place, without those that cannot be read."""
@@ -100,14 +101,18 @@ class SeedLoader(EntryLoader):
             **({} if field.choices is None else {"choices": [{"name": name} for name in field.choices]}),
         }
         made = custom_fields.create(self.context.with_body(body))
-        choices = cast("list[Mapping[str, str]]", made.get("choices", []))
-        self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
+        for section in ("custom_fields", f"{field.type} fields"):
+            self._ids[section, field.name].append(str(made["id"]))
+        for choice in cast("list[Mapping[str, str]]", made.get("choices", [])):
+            self._ids[f"the choices of {field.name!r}", choice["name"]].append(choice["choiceId"])
 
     def _load_person(self, person: SeedPerson) -> None:
-        if self._people.setdefault(person.email.casefold(), person.id) != person.id:
+        if self._ids["people", person.email.casefold()]:
             raise InvalidSeedValue(f"{person.email} is a duplicate")
+        self._ids["people", person.email.casefold()].append(person.id)
         if person.custom_archive_date is not None and (person.admin or person.manager):
             raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
+        default = default_applications(admin=person.admin, manager=person.manager)
         self.add(
             "people",
             id=person.id,
@@ -119,28 +124,27 @@ class SeedLoader(EntryLoader):
             archived_at=self.now if person.archived else None,
             created_at=self.now,
             custom_archive_at=person.custom_archive_date,
-            language=validate_language(person.language),
+            language=person.language,
             metadata=encode(person.metadata).decode(),
-            applications=_applications(person),
+            applications=encode_applications(default if person.applications is None else person.applications),
         )
         for name, answer in person.answers.items():
-            field, choices = self._field(name)
-            if isinstance(answer, str) and not choices:
+            field = self._id("custom_fields", name)
+            if isinstance(answer, str) and self._ids["TEXT fields", name]:
                 self.add("answers", person=person.id, field=field, choice="", text=answer)
             else:
-                for one in (answer,) if isinstance(answer, str) else answer or ():
-                    self.add("answers", person=person.id, field=field, choice=_choice(name, choices, one), text=None)
+                for choice in self._choices(name, (answer,) if isinstance(answer, str) else answer or ()):
+                    self.add("answers", person=person.id, field=field, choice=choice, text=None)
 
     def _load_group(self, group: SeedGroup) -> None:
         self._add_group(GROUP, group)
         for email in group.members:
-            self.add("members", grp=group.id, person=self._person(email))
+            self.add("members", grp=group.id, person=self._id("people", email.casefold()))
 
     def _add_group(self, kind: str, group: SeedGroup | SeedSmartGroup) -> None:
-        self._ids[kind.lower(), group.name].append(group.id)
         self.add("groups", id=group.id, kind=kind, name=group.name)
         for email in group.managers:
-            self.add("managers", grp=group.id, person=self._person(email))
+            self.add("managers", grp=group.id, person=self._id("people", email.casefold()))
 
     def _load_smart_group(self, group: SeedSmartGroup) -> None:
         self._add_group(SMART_GROUP, group)
@@ -149,10 +153,9 @@ class SeedLoader(EntryLoader):
 
     def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
         """A condition as the API takes it."""
-        field, choices = self._field(condition.field)
         return {
-            "customFieldId": field,
-            "choiceIds": [_choice(condition.field, choices, name) for name in condition.choices],
+            "customFieldId": self._id("custom_fields", condition.field),
+            "choiceIds": self._choices(condition.field, condition.choices),
             "systemCondition": condition.system_condition,
         }
 
@@ -175,7 +178,7 @@ class SeedLoader(EntryLoader):
             name=content.name,
             description=content.description,
             price=content.price,
-            updated_at=self._time(content.updated),
+            updated_at=self.now if content.updated is None else content.updated,
             details=encode({key: detail for key, detail in details.items() if detail}).decode(),
         )
 
@@ -191,19 +194,18 @@ class SeedLoader(EntryLoader):
 
     def _audience(self, named: object) -> dict[str, Value]:
         """An audience as the API takes it."""
-        if named in ("everyone", {"everyone": "true"}, {"everyone": True}):
-            return {"targetId": self.context.behaviour("content-targets.everyone")}
-        if isinstance(named, dict) and len(named) == 1:
-            [(key, name)] = named.items()
-            if key == "user":
-                return {"userId": self._person(str(name))}
-            if key in ("group", "smart_group"):
-                return {"targetId": self._id(key, str(name))}
+        match [*named.items()] if isinstance(named, dict) else str(named):
+            case "everyone" | [("everyone", "true" | True)]:
+                return {"targetId": self.context.behaviour("content-targets.everyone")}
+            case [("user", email)]:
+                return {"userId": self._id("people", str(email).casefold())}
+            case [("group" | "smart_group" as kind, name)]:
+                return {"targetId": self._id(f"{kind}s", str(name))}
         raise InvalidSeedValue(f"{named!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
 
     def _load_participation(self, entry: SeedParticipation) -> None:
         person, content = self._pair("participations", entry)
-        updated = self._time(entry.updated)
+        updated = self.now if entry.updated is None else entry.updated
         self.add(
             "participations",
             id=entry.id,
@@ -230,7 +232,7 @@ class SeedLoader(EntryLoader):
 
     def _load_certificate(self, entry: SeedCertificate) -> None:
         person, content = self._pair("certificates", entry)
-        issued = self._time(entry.issued)
+        issued = self.now if entry.issued is None else entry.issued
         if entry.expires is not None and entry.expires <= issued:
             raise InvalidSeedValue("expires is not after issued")
         attachments = [
@@ -251,47 +253,20 @@ class SeedLoader(EntryLoader):
 
     def _pair(self, section: str, entry: SeedParticipation | SeedCertificate) -> tuple[Value, Value]:
         """The ids of person and content, a pair that a section has only once."""
-        pair = self._person(entry.user), self._id("content", entry.content)
+        pair = self._id("people", entry.user.casefold()), self._id("content", entry.content)
         if (section, *pair) in self._pairs:
             raise InvalidSeedValue(f"{entry.user} with {entry.content} is a duplicate")
         self._pairs.add((section, *pair))
         return pair
 
-    def _time(self, instant: Instant | None) -> int:
-        """An instant, by default now."""
-        return self.now if instant is None else instant
+    def _choices(self, field: str, names: Iterable[str]) -> list[Value]:
+        """The ids of choices of a field."""
+        return [self._id(f"the choices of {field!r}", name) for name in names]
 
-    def _person(self, email: str) -> Value:
-        if (id := self._people.get(email.casefold())) is None:
-            raise InvalidSeedValue(f"there is no person with the e-mail {email}")
-        return id
-
-    def _id(self, noun: str, name: str) -> Value:
-        """The id of the one content, group or smart group of a name."""
-        ids = self._ids[noun, name]
+    def _id(self, section: str, name: str) -> Value:
+        """The id of the one that has a name in a section, or is one of the choices of a field."""
+        ids = self._ids[section, name]
         if len(ids) != 1:
-            how_many = f"there are {len(ids)} of" if ids else "there is no"
-            raise InvalidSeedValue(f"{how_many} {noun} {name!r}")
+            how_many = f"there are {len(ids)}" if ids else "there is no"
+            raise InvalidSeedValue(f"{how_many} {name!r} in {section}")
         return ids[0]
-
-    def _field(self, name: str) -> tuple[str, dict[str, str]]:
-        """A field's id, and the ids of its choices by name."""
-        if name not in self._fields:
-            raise InvalidSeedValue(f"there is no custom field {name!r}")
-        return self._fields[name]
-
-
-def _choice(field: str, choices: Mapping[str, str], name: str) -> str:
-    """The id of one of the choices of a field."""
-    if name not in choices:
-        raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
-    return choices[name]
-
-
-def _applications(person: SeedPerson) -> str:
-    """The applications of a person as stored. Raises InvalidSeedValue for an unknown one."""
-    if person.applications is None:
-        return encode_applications(default_applications(admin=person.admin, manager=person.manager))
-    if unknown := sorted(set(person.applications) - set(APPLICATIONS)):
-        raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
-    return encode_applications(person.applications)

@@ -87,7 +87,8 @@ class Server(ThreadingHTTPServer):
 
     A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
 
-    names: the hosts of this machine. A request with any other Host header is rejected with 421.
+    port: 0 selects a free one. latency: seconds before each response. names: the hosts of this machine. A request with
+    any other Host header is rejected with 421.
     """
 
     daemon_threads = True
@@ -98,9 +99,8 @@ class Server(ThreadingHTTPServer):
         self.sandbox, self.latency = sandbox, latency
         with os_errors_as(f"cannot listen on {LOOPBACK}:{port}", "Choose another port with --port"):
             super().__init__((LOOPBACK, port), _Conversation)
-        hosts = {LOOPBACK, "localhost", "[::1]"}
-        at = {f"{host}:{self.server_port}" for host in hosts}
-        self.names = frozenset(at | hosts if self.server_port == 80 else at)
+        ports = ("", ":80") if self.server_port == 80 else (f":{self.server_port}",)
+        self.names = frozenset(host + port for host in (LOOPBACK, "localhost", "[::1]") for port in ports)
 
     @property
     def url(self) -> str:
@@ -130,9 +130,7 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, address)  # type: ignore[arg-type]  # as it was given
 
 
-def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
-    """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
-    return Server(sandbox, port, latency=latency)
+serve = Server
 
 
 class _Conversation(BaseHTTPRequestHandler):

@@ -150,19 +150,14 @@ class Sandbox(httpx.BaseTransport):
         *,
         stale: bool = False,
     ) -> SandboxResponse:
-        """Check a request and carry it out. stale: it reads the workspace before the last change."""
+        """Check a request and carry it out; a refusal is a response too. stale: it reads what was before."""
         try:
             self._check_credential(headers.get("authorization", ""))
             if route is None:
                 raise self._no_endpoint(method, path)
             operation, parameters = route
             given = validate_request(operation, parameters, query, headers.get("content-type", ""), body)
-            with self._transaction(operation, stale=stale) as repository:
-                context = RequestContext(repository, self.spec.behaviour, parameters, *given)
-                # A smart group may be deleted twice (API specification, Smart Groups).
-                if operation.id != "smart-groups.delete":
-                    context.require_resources()
-                done = HANDLERS[operation.id](context)
+            done = self._run_handler(operation, parameters, *given, stale=stale)
         except OverflowError:
             return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
         except Refusal as refusal:
@@ -170,6 +165,23 @@ class Sandbox(httpx.BaseTransport):
         if done is None:
             return SandboxResponse(204, {}, b"")
         return json_response(200, cast(Json, with_names(done, operation.to_response)))
+
+    def _run_handler(
+        self,
+        operation: Operation,
+        path: Mapping[str, str],
+        query: Mapping[str, Json],
+        body: Mapping[str, Json],
+        *,
+        stale: bool,
+    ) -> Json:
+        """Carry out a request that matches the description. stale: in the workspace before the last change."""
+        with self._transaction(operation, stale=stale) as repository:
+            context = RequestContext(repository, self.spec.behaviour, path, query, body)
+            # A smart group may be deleted twice (API specification, Smart Groups).
+            if operation.id != "smart-groups.delete":
+                context.require_resources()
+            return HANDLERS[operation.id](context)
 
     @contextmanager
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:

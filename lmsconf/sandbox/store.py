@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -66,8 +68,8 @@ class Repository:
 
     def with_named_values(self, named: Mapping[str, Value]) -> Repository:
         """The same transaction, where a statement without values of its own has these, by the names in it."""
-        made = Repository(self._connection, self._clock, self._ids)
-        made._cache, made._named = self._cache, named
+        made = copy(self)
+        made._named = named
         return made
 
     def _run(self, sql: str, values: tuple[Value, ...]) -> sqlite3.Cursor:
@@ -213,12 +215,8 @@ class Store:
             self._connection.backup(self._kept[name])
 
     def restore(self, name: str) -> None:
-        """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
+        """Reset the workspace to a checkpoint, which is kept. Raises KeyError for an unknown name."""
         with self._lock:
-            if name not in self._kept:
-                raise LmsconfError(
-                    f"there is no checkpoint {name!r}", hint=f"There are: {', '.join(sorted(self._kept)) or 'none'}."
-                )
             self._kept[name].backup(self._connection)
             self._repository.clear_cache()
 
@@ -284,27 +282,30 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
         _refuse_super_journal(path)
-        _make(path)
+        # Before SQLite would create it for everyone. If that fails, or the file exists, SQLite reports any error.
+        with suppress(OSError):
+            Path(path).touch(_MODE, exist_ok=False)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
         # More statements than the handlers have: SQLite compiles each once.
         connection = sqlite3.connect(
             path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
         )
-    except sqlite3.OperationalError as error:
-        raise _unusable(path, str(error)) from error
-    connection.create_function("casefold", 1, str.casefold, deterministic=True)
-    connection.create_function("local_time", 2, _local_time, deterministic=True)
-    connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
-    try:
+        connection.create_function("casefold", 1, str.casefold, deterministic=True)
+        connection.create_function("local_time", 2, _local_time, deterministic=True)
+        connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
+        connection.create_function("matches", 2, _matches, deterministic=True)
         # With a write-ahead log, a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
     except sqlite3.DatabaseError as error:
-        connection.close()
         raise _unusable(path, str(error)) from error
     if path != IN_MEMORY:
         _make_private(path)
     return connection
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return re.fullmatch(pattern, text) is not None
 
 
 def _local_time(seconds: int | None, zone: str) -> str | None:
@@ -325,13 +326,6 @@ def _refuse_super_journal(path: str) -> None:
     # The last bytes of a journal that names another one, which SQLite deletes after the journal is used.
     if content.endswith(bytes.fromhex("d9d505f920a163d7")):
         raise _unusable(path, f"{journal.name} names a file that SQLite would delete")
-
-
-def _make(path: str) -> None:
-    """Create the file of a new workspace with mode 0600, before SQLite would create it for everyone."""
-    # If that fails, or the file exists, SQLite reports any error.
-    with suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
 
 
 def _make_private(path: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import count
+from itertools import cycle
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 Entry: TypeAlias = "dict[str, object]"
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def _listed(text: str) -> list[str]:
@@ -50,6 +52,7 @@ _TEAMS: Final = _listed(
     "Onboarding coaches, Safety officers, Works council, Mentors, Key users, Reviewers, Instructors, Night crew, "
     "Trainees, Project office, First responders, Language café"
 )
+_TYPES: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
 _LANGUAGES: Final = ("en", "sv", "de", "no", "nl", "fi", "uk", "es")
 
 
@@ -71,11 +74,15 @@ def generate_seed(
     people = [_person(dice, number, fields) for number in range(users)]
     emails = [str(person["email"]) for person in people]
     made_groups = [_group(dice, name, emails) for name in _names(_TEAMS, groups)]
-    made_smart_groups = list(_smart_groups(dice, smart_groups, fields, emails))
-    made_contents = [_content(dice, name) for name in _names(_TOPICS, contents)]
-    groups_by_kind = {"group": made_groups, "smart_group": made_smart_groups}
-    targets = list(_assignments(dice, assignments, made_contents, groups_by_kind, emails))
-    done = list(_participations(dice, participations, made_contents, emails))
+    made_smart_groups = [_smart_group(dice, number, fields, emails) for number in range(smart_groups if fields else 0)]
+    made_contents = [_content(dice, name, kind) for name, kind in zip(_names(_TOPICS, contents), cycle(_TYPES))]
+    audiences: list[object] = [
+        "everyone",
+        *({"group": group["name"]} for group in made_groups),
+        *({"smart_group": group["name"]} for group in made_smart_groups),
+        *({"user": email} for email in emails[:20]),
+    ]
+    done = [_participation(dice, *pair) for pair in _pairs(dice, participations, emails, made_contents)]
     return {
         "custom_fields": [
             {"name": name, "type": type, **({"choices": list(choices)} if choices else {})}
@@ -85,7 +92,7 @@ def generate_seed(
         "groups": made_groups,
         "smart_groups": made_smart_groups,
         "content": made_contents,
-        "content_targets": targets,
+        "content_targets": [_assignment(dice, *pair) for pair in _pairs(dice, assignments, made_contents, audiences)],
         "participations": done,
         "certificates": [_certificate(dice, one) for one in done if one["state"] in ("APPROVED", "EXPIRED")],
     }
@@ -94,14 +101,13 @@ def generate_seed(
 def _person(dice: Random, number: int, fields: int) -> Entry:
     """A person with a name, a unique e-mail, and answers to most fields."""
     first, last = dice.choice(_FIRST), dice.choice(_LAST)
-    answers: Entry = {}
-    for name, type, choices in _FIELDS[:fields]:
-        if dice.random() < 0.1:
-            continue
-        if type == "MULTI_SELECT":
-            answers[name] = dice.sample(choices, dice.randint(1, 3))
-        else:
-            answers[name] = dice.choice(choices) if choices else f"B-{10_000 + number}"
+    answered = [field for field in _FIELDS[:fields] if dice.random() > 0.1]
+    answers = {
+        name: dice.sample(choices, dice.randint(1, 3))
+        if type == "MULTI_SELECT"
+        else dice.choice(choices or (f"B-{10_000 + number}",))
+        for name, type, choices in answered
+    }
     employee: Entry = {
         "language": _LANGUAGES[number % len(_LANGUAGES)],
         "metadata": {"employeeId": f"E-{10_000 + number}"},
@@ -118,98 +124,84 @@ def _person(dice: Random, number: int, fields: int) -> Entry:
     }
 
 
-def _group(dice: Random, name: str, emails: list[str]) -> Entry:
+def _group(dice: Random, name: str, emails: Sequence[str]) -> Entry:
+    return {"name": name, "members": _some(dice, emails, 2, 30), "managers": _some(dice, emails, 0, 2)}
+
+
+def _smart_group(dice: Random, number: int, fields: int, emails: Sequence[str]) -> Entry:
+    """A smart group. The first hundred have one or two conditions; further ones have more, for narrow audiences."""
+    depth = dice.randint(1, 2) if number < 100 else dice.randint(2, 4)
+    usable = [(name, choices) for name, _, choices in _FIELDS[:fields] if choices]
+    fields_of_conditions = dice.sample(usable, min(len(usable), depth))
+    picked = {name: dice.sample(choices, dice.randint(1, 2)) for name, choices in fields_of_conditions}
     return {
-        "name": name,
-        "members": dice.sample(emails, min(len(emails), dice.randint(2, 30))),
-        "managers": dice.sample(emails, min(len(emails), dice.randint(0, 2))),
+        "name": f"{', '.join(map(' or '.join, picked.values()))} {number + 1}",
+        "conditions": [{"field": field, "choices": choices} for field, choices in picked.items()],
+        "managers": _some(dice, emails, 0, 2),
     }
 
 
-def _smart_groups(dice: Random, wanted: int, fields: int, emails: list[str]) -> Iterator[Entry]:
-    """Smart groups with unique names; none if there is no field for conditions.
-
-    The first hundred have one or two conditions; further ones have more, for narrow audiences.
-    """
-    usable = [field for field in _FIELDS[:fields] if field[2]]
-    numbers: dict[str, count[int]] = {}
-    for place in range(wanted if usable else 0):
-        depth = dice.randint(1, 2) if place < 100 else dice.randint(2, 4)
-        picked = dice.sample(usable, min(len(usable), depth))
-        conditions = [(name, dice.sample(choices, dice.randint(1, 2))) for name, _, choices in picked]
-        name = ", ".join(" or ".join(choices) for _, choices in conditions)
-        number = next(numbers.setdefault(name, count(1)))
-        yield {
-            "name": name if number == 1 else f"{name} {number}",
-            "conditions": [{"field": field, "choices": choices} for field, choices in conditions],
-            "managers": dice.sample(emails, min(len(emails), dice.randint(0, 2))),
-        }
-
-
-def _content(dice: Random, name: str) -> Entry:
-    kind = dice.choice(("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP"))
-    price = dice.choice((0, 0, 0, 490))
-    occasion = {"starts": "2026-09-01T07:00:00Z", "attending": price % 13 + len(name)}
+def _content(dice: Random, name: str, kind: str) -> Entry:
+    occasion = {"starts": "2026-09-01T07:00:00Z", "attending": dice.randint(0, 20)}
     return {
         "name": name,
         "type": kind,
         "description": f"What everybody should know: {name}",
-        "price": price,
+        "price": dice.choice((0, 0, 0, 490)),
         **({"occasions": [occasion]} if kind == "MEETUP" else {}),
     }
 
 
-def _assignments(
-    dice: Random, wanted: int, contents: list[Entry], groups: dict[str, list[Entry]], emails: list[str]
-) -> Iterator[Entry]:
-    """Assignments, content by content, without duplicates: to everyone, every group, and some people."""
-    named = ({kind: group["name"]} for kind, of_kind in groups.items() for group in of_kind)
-    audiences: list[object] = ["everyone", *named, *({"user": email} for email in emails[:20])]
-    per_content, more = divmod(min(wanted, len(contents) * len(audiences)), len(contents) or 1)
-    for place, content in enumerate(contents):
-        for audience in dice.sample(audiences, per_content + (place < more)):
-            yield {
-                "content": content["name"],
-                # YAML would write the same object in two places as an anchor and its alias.
-                "assign_to": [copy(audience)],
-                **({"mandatory": True} if dice.random() < 0.5 else {}),
-                **({"visible_from": f"2026-{dice.randint(1, 12):02}-01T00:00:00Z"} if dice.random() < 0.3 else {}),
-                **({"visible_until": f"2027-{dice.randint(1, 12):02}-28T23:59:59Z"} if dice.random() < 0.2 else {}),
-            }
+def _assignment(dice: Random, content: Entry, audience: object) -> Entry:
+    return {
+        "content": content["name"],
+        # YAML would write the same object in two places as an anchor and its alias.
+        "assign_to": [copy(audience)],
+        **({"mandatory": True} if dice.random() < 0.5 else {}),
+        **({"visible_from": f"2026-{dice.randint(1, 12):02}-01T00:00:00Z"} if dice.random() < 0.3 else {}),
+        **({"visible_until": f"2027-{dice.randint(1, 12):02}-28T23:59:59Z"} if dice.random() < 0.2 else {}),
+    }
 
 
-def _participations(dice: Random, wanted: int, contents: list[Entry], emails: list[str]) -> Iterator[Entry]:
-    """Participations without duplicates: at most contents times people."""
-    courses = [str(content["name"]) for content in contents]
-    for place in dice.sample(range(len(courses) * len(emails)), min(wanted, len(courses) * len(emails))):
-        state = dice.choice(("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED"))
-        begun = f"2025-{dice.randint(1, 6):02}-{dice.randint(1, 28):02}T08:00:00Z"
-        changed = f"2025-{dice.randint(7, 12):02}-{dice.randint(1, 28):02}T15:30:00Z"
-        yield {
-            "user": emails[place // len(courses)],
-            "content": courses[place % len(courses)],
-            "state": state,
-            "enrolled": begun,
-            "updated": changed,
-            **({"percentage": dice.randint(1, 99)} if state == "IN_PROGRESS" else {}),
-            "events": [{"status": "IN_PROGRESS", "at": begun}, {"status": state, "at": changed}],
-        }
+def _participation(dice: Random, email: str, content: Entry) -> Entry:
+    state = dice.choice(("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED"))
+    begun = f"2025-{dice.randint(1, 6):02}-{dice.randint(1, 28):02}T08:00:00Z"
+    changed = f"2025-{dice.randint(7, 12):02}-{dice.randint(1, 28):02}T15:30:00Z"
+    return {
+        "user": email,
+        "content": content["name"],
+        "state": state,
+        "enrolled": begun,
+        "updated": changed,
+        **({"percentage": dice.randint(1, 99)} if state == "IN_PROGRESS" else {}),
+        "events": [{"status": "IN_PROGRESS", "at": begun}, {"status": state, "at": changed}],
+    }
 
 
 def _certificate(dice: Random, participation: Entry) -> Entry:
     """The certificate of an approved participation: valid for some years, or expired."""
-    issued = str(participation["updated"])
     year = 2025 if participation["state"] == "EXPIRED" else dice.randint(2027, 2029)
     return {
         "user": participation["user"],
         "content": participation["content"],
-        "issued": issued,
+        "issued": participation["updated"],
         "expires": f"{year}-12-31T23:59:59Z",
         "notify": True,
     }
 
 
-def _names(words: list[str], wanted: int) -> list[str]:
+def _pairs(dice: Random, wanted: int, ones: Sequence[S], others: Sequence[T]) -> Iterator[tuple[S, T]]:
+    """That many pairs, no two alike, or all that there are."""
+    places = range(len(ones) * len(others))
+    picked = dice.sample(places, min(wanted, len(places)))
+    return ((ones[place % len(ones)], others[place // len(ones)]) for place in picked)
+
+
+def _some(dice: Random, emails: Sequence[str], least: int, most: int) -> list[str]:
+    return dice.sample(emails, min(len(emails), dice.randint(least, most)))
+
+
+def _names(words: Sequence[str], wanted: int) -> list[str]:
     """That many unique names: `Mentors`, and `Mentors 2` when the words are used up."""
     rounds = (divmod(place, len(words)) for place in range(wanted))
     return [words[word] if lap == 0 else f"{words[word]} {lap + 1}" for lap, word in rounds]

@@ -4,9 +4,8 @@ files are that are not a project's own: in the package, in the git work tree aro
 Files in the user's state folder are readable and writable by the user only.
 
 Lines that are written to a file, a pipe or stdout while a command runs have a thread of their own. A reader
-that stops reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` never
-raises, and waits at most once for too long. The first failure ends the stream; only its last line may be
-cut.
+that stops reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` neither
+raises nor waits. The first failure ends the stream; only its last line may be cut.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import mkstemp
 from typing import BinaryIO, Final
 
 from lmsconf.errors import LmsconfError
@@ -145,20 +145,17 @@ def _descriptor(path: Path) -> int | None:
 def _replace(path: Path, content: Iterator[bytes], mode: int, durable: bool) -> None:
     """Write a temporary file next to `path` and rename it; remove it on failure."""
     # The same folder, because a rename is atomic only within one file system.
-    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
+    handle, name = mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(handle, mode)
             file.writelines(content)
             if durable:
                 file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
+                os.fsync(handle)
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def fsync_folder(folder: Path) -> None:
@@ -213,46 +210,33 @@ def _write(path: Path, data: bytes) -> None:
 class LineStream:
     """A stream of lines. The first line is written at once, and raises OSError if it cannot be.
 
-    write: writes all bytes, and flushes them. patience: the seconds for which `put`, where there is no room for more
-    lines, and `close` wait for a reader that does not read; None: no limit. room: the bytes that may wait for it.
-    failure: why lines are missing; None if none are. is_stuck: a write that nobody reads may still be under way.
+    write: writes all bytes, and flushes them. patience: the seconds for which `close` waits for a reader that does not
+    read; None: no limit. failure: why lines are missing; None if none are. is_stuck: a write that nobody reads may
+    still be under way.
     """
 
-    def __init__(
-        self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None, room: int = 1 << 26
-    ) -> None:
+    def __init__(self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None) -> None:
         write(first)
         self.failure: str | None = None
         self.is_stuck = False
-        self._write, self._patience, self._room = write, patience, room
+        self._write, self._patience = write, patience
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
-        self._progress = threading.Condition()
-        self._waiting = 0
         # A daemon: a reader that never reads does not keep the process alive.
         self._writer = threading.Thread(target=self._drain, name="lmsconf-events", daemon=True)
         self._writer.start()
 
     def put(self, line: bytes) -> None:
-        """Queue a line; it is written as soon as those before it are. Wait while there is no room for more."""
-        if self.failure is not None:
-            return
-        with self._progress:
-            # In this order: an interruption between both must not leave a line to wait for that never comes.
+        """Queue a line; it is written as soon as those before it are."""
+        if self.failure is None:
             self._lines.put(line)
-            self._waiting += len(line)
-            self._wait_until_below(self._room)
 
     def close(self) -> None:
-        """Wait until all lines are written."""
-        with self._progress:
-            self._wait_until_below(0)
+        """Wait until all lines are written, or the stream has failed; fail if nothing moves for too long."""
         self._lines.put(None)
-
-    def _wait_until_below(self, room: int) -> None:
-        """Wait until at most so many bytes wait, or the stream has failed; fail if nothing moves for too long."""
-        while self.failure is None and self._waiting > room:
-            before = self._waiting
-            if not self._progress.wait(self._patience) and self._waiting == before:
+        while self._writer.is_alive() and not self.is_stuck:
+            before = self._lines.qsize()
+            self._writer.join(self._patience)
+            if self._writer.is_alive() and self._lines.qsize() == before:
                 self.is_stuck = True
                 self.failure = f"its reader has not read for {self._patience:g} seconds"
 
@@ -262,9 +246,6 @@ class LineStream:
                 self._write(line)
             except OSError as error:
                 self.failure = self.failure or os_error_message(error)
-            with self._progress:
-                self._waiting -= len(line)
-                self._progress.notify_all()
 
 
 def descriptor_writer(descriptor: int) -> Callable[[bytes], None]:

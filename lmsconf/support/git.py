@@ -99,7 +99,7 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
     _refuse_foreign(top, Path(os.path.realpath(folder)), common, environ)
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
         mirror = Path(name)
-        (mirror / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n", encoding="utf-8")
+        (mirror / "config").write_text(_configuration(common), encoding="utf-8")
         # History, and nothing that can configure commands.
         for linked in ("objects", "refs", "packed-refs", "reftable", "shallow", "logs"):
             if (common / linked).exists():
@@ -107,7 +107,6 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
         for copied in ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD"):
             if (text := _text(own / copied)) is not None:
                 (mirror / copied).write_text(text, encoding="utf-8", errors="surrogateescape")
-        _adopt_formats(mirror, common)
         yield GitRepository(top, mirror, is_submodule=own != top / REPOSITORY and not (own / _LINKED_TREE).exists())
 
 
@@ -116,19 +115,15 @@ def _followed(top: Path) -> Path:
     path = top / REPOSITORY
     if path.is_dir() and not path.is_symlink():
         return path
-    repository = path.resolve() if path.is_dir() else _pointed(path)
-    if repository is None or not _names_back(repository, top):
+    text = (_text(path) or "").rstrip("\n")  # none for a link to a folder
+    is_pointer = text.startswith(_GITFILE)
+    repository = path.parent / text.removeprefix(_GITFILE) if is_pointer else path.resolve()
+    if not _names_back(repository, top):
         raise GitFailed(
             f"{path} does not belong to a repository with its work tree here",
             hint="Run it in a git clone or work tree, or pass a folder as the base.",
         )
     return repository
-
-
-def _pointed(path: Path) -> Path | None:
-    """Return the target of a `.git` file; None if it has none."""
-    text = (_text(path) or "").rstrip("\n")
-    return path.parent / text.removeprefix(_GITFILE) if text.startswith(_GITFILE) else None
 
 
 def _names_back(folder: Path, top: Path) -> bool:
@@ -147,16 +142,13 @@ def _common(folder: Path) -> Path:
     return common if common / "worktrees" in folder.resolve().parents else folder
 
 
-def _adopt_formats(mirror: Path, common: Path) -> None:
-    """Copy the extensions that git needs to read objects and refs into the mirror's configuration."""
-    lines = [
-        f"\t{key} = {value}\n"
-        for key, known in {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}.items()
-        if (value := _setting(common / "config", f"extensions.{key}")) in known
-    ]
-    if lines:
-        text = f"[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n{''.join(lines)}"
-        (mirror / "config").write_text(text, encoding="utf-8")
+def _configuration(common: Path) -> str:
+    """Return the configuration of a mirror, with the extensions that git needs to read objects and refs."""
+    known = {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}
+    values = {key: _setting(common / "config", f"extensions.{key}") for key in known}
+    lines = [f"\t{key} = {value}\n" for key, value in values.items() if value in known[key]]
+    version = 1 if lines else 0
+    return f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n[extensions]\n{''.join(lines)}"
 
 
 def _setting(config: Path, key: str) -> str:
@@ -174,12 +166,11 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
     In a container the project often belongs to another user than the process; then the repository does, too.
     """
     owner = common.stat().st_uid
-    if owner in (0, os.geteuid(), folder.stat().st_uid) or _is_safe(top, environ):
-        return
-    raise GitFailed(
-        f"the repository {top} belongs to another user than the project in it",
-        hint=f"If you trust it: git config --global --add safe.directory {top}",
-    )
+    if owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ):
+        raise GitFailed(
+            f"the repository {top} belongs to another user than the project in it",
+            hint=f"If you trust it: git config --global --add safe.directory {top}",
+        )
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
@@ -187,10 +178,9 @@ def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
     user = {key: environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in environ}
     safe: set[str] = set()
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        for scope in ("--system", "--global"):
-            done = _run(Path(name), ("config", scope, "--get-all", "safe.directory"), environ=user)
-            for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
-                safe = safe | {line} if line else set()
+        done = _run(Path(name), ("config", "--no-includes", "--get-all", "safe.directory"), environ=user)
+    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
+        safe = safe | {line} if line else set()
     return "*" in safe or str(top) in safe
 
 

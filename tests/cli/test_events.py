@@ -326,11 +326,10 @@ def test_a_full_disk_does_not_stop_an_apply(project: Path) -> None:
     assert (project / "events.jsonl").stat().st_size == 8000
 
 
-@pytest.mark.parametrize("room", [10, 10_000_000])
-def test_a_reader_that_does_not_read_holds_nobody_up(room: int) -> None:
-    """Neither where there is no room for more lines nor at the end; afterwards lines are dropped at once."""
+def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
+    """Neither where lines wait nor at the end; afterwards lines are dropped at once."""
     reading, writing = os.pipe()
-    stream = LineStream(b"first\n", descriptor_writer(writing), patience=0, room=room)
+    stream = LineStream(b"first\n", descriptor_writer(writing), patience=0)
     for _ in range(100):
         stream.put(b"x" * 10_000 + b"\n")
     stream.close()

@@ -176,7 +176,7 @@ def recorded(names: list[str]) -> list[RecordedRun]:
                     call="c1",
                     address=Address("group", name),
                     operation=name,
-                    state=CallState.FAILED,
+                    status=CallState.FAILED,
                     reason=name,
                     id=name,
                 ),

@@ -68,9 +68,9 @@ def _weaker(run: RecordedRun, whole: RecordedRun) -> bool:
 
 
 def _told(call: RecordedCall, truth: RecordedCall) -> bool:
-    if call.state is CallState.IN_FLIGHT:
+    if call.status is CallState.IN_FLIGHT:
         return (call.begun, call.ended, call.id) == (truth.begun, None, None)
-    return (call.state, call.ended, call.id) == (truth.state, truth.ended, truth.id)
+    return (call.status, call.ended, call.id) == (truth.status, truth.ended, truth.id)
 
 
 @pytest.mark.parametrize(

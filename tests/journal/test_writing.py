@@ -68,7 +68,7 @@ def test_the_whole_run_is_written_down(scene: JournalProject) -> None:
     assert run.ending is not None
     assert (run.opening.digest, run.opening.workspace, run.opening.url) == (plan_digest(plan), "sandbox", "sandbox:")
     assert (run.opening.calls, run.opening.meta) == (CALLS, {"commit": "9f3c"})
-    assert {(call.call, call.address, call.operation, call.state.value, call.id) for call in run.calls} == {
+    assert {(call.call, call.address, call.operation, call.status.value, call.id) for call in run.calls} == {
         (one.call, str(one.address), one.operation, one.status.value, one.id) for one in report.outcomes
     }
     assert all(call.begun and call.ended and call.begun < call.ended for call in run.calls)
@@ -148,7 +148,7 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
                 )
             )
     run = parse_journal("left", journal.path.read_bytes())
-    assert [call.state for call in run.calls] == [CallState.IN_FLIGHT, CallState.FAILED]
+    assert [call.status for call in run.calls] == [CallState.IN_FLIGHT, CallState.FAILED]
     assert [call.call for call in run.in_flight] == [plan.calls[0].id]
 
 

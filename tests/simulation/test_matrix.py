@@ -107,7 +107,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
             with pytest.raises(Killed):
                 execute(stage.workspace, stage.plan, meta={}, journal=journal)
         [run] = read_runs(root)
-        states = [call.state for call in run.calls]
+        states = [call.status for call in run.calls]
         assert states == [*[CallState.DONE] * (number - 1), CallState.IN_FLIGHT]
         assert run.ending is None
 

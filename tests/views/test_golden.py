@@ -165,7 +165,7 @@ def call(number: int, address: Address, operation: str, state: CallState, **more
         call=f"c{number}",
         address=address,
         operation=operation,
-        state=state,
+        status=state,
         begun=None if blocked else at(number),
         ended=None if state is CallState.IN_FLIGHT else at(number + 1),
         reason=more.get("reason"),

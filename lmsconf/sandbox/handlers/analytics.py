@@ -100,15 +100,11 @@ _EVENTS: Final = f"""
 """
 
 
-def find_enrolment(context: RequestContext, content: str, person: str) -> tuple[int, bool] | None:
-    """Since when an active person is enrolled in a content, and whether it is mandatory; None if not at all."""
-    context.values.update(userIds=json.dumps([person]), contentIds=json.dumps([content]))
-    _read_members(context)
-    for since, mandatory in context.repository.rows(
-        f"WITH {_PAIRS} SELECT since, mandatory FROM pairs WHERE since IS NOT NULL"
-    ):
-        return int(since or 0), bool(mandatory)
-    return None
+def enrolment(column: str) -> str:
+    """SQL for `since` or `mandatory` of the enrolment of an active person in a content, which `userIds` and
+    `contentIds` name alone; NULL if there is none.
+    """
+    return f"(WITH {_PAIRS} SELECT {column} FROM pairs WHERE since IS NOT NULL)"
 
 
 def list_results(context: RequestContext) -> Json:
@@ -136,7 +132,7 @@ def count_by_state(context: RequestContext) -> Json:
 
 def _answer(context: RequestContext, shown: str) -> Json:
     """Answer with JSON that is made of the results. Raises Refusal (400) for an end of a range that is not a time."""
-    _read_members(context)
+    read_members(context)
     for name in _RANGES:
         for end, instant in cast("Mapping[str, str]", context.body.get(name, {})).items():
             try:
@@ -146,7 +142,7 @@ def _answer(context: RequestContext, shown: str) -> Json:
     return context.repository.json(f"{_RESULTS} SELECT {shown}")
 
 
-def _read_members(context: RequestContext) -> None:
+def read_members(context: RequestContext) -> None:
     """Compute the members of the smart groups that matter."""
     groups = context.repository.column("""
         SELECT audience FROM targets WHERE kind = 'SMART_GROUP'

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.sandbox.handlers.analytics import find_enrolment
+from lmsconf.sandbox.handlers.analytics import enrolment, read_members
 from lmsconf.sandbox.request_context import Handler, RequestContext, Sql, bad_request, not_found
 from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_value
 
@@ -55,12 +56,12 @@ _ISSUE: Final = Sql(
         "INSERT OR REPLACE INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
         "VALUES (:certificate, :userId, :contentId, coalesce(:issuedAt, :now), :expiresAt, FALSE, '[]')",
         "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
-        "VALUES (:participation, :userId, :contentId, 'APPROVED', 100, 1, :since, :now) "
+        f"VALUES (:participation, :userId, :contentId, 'APPROVED', 100, 1, coalesce({enrolment('since')}, :now), :now) "
         "ON CONFLICT (person, content) DO UPDATE "
         "SET state = excluded.state, percentage = 100, updated_at = excluded.updated_at",
         "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) "
-        "SELECT :event, id, state, revision, :now, :mandatory, TRUE FROM participations "
-        "WHERE person = :userId AND content = :contentId",
+        f"SELECT :event, id, state, revision, :now, coalesce({enrolment('mandatory')}, FALSE), TRUE "
+        "FROM participations WHERE person = :userId AND content = :contentId",
         "INSERT INTO generations (id, person, content, created_at) VALUES (:progress, :userId, :contentId, :now)",
     ],
     answer="SELECT json_object('progressId', :progress)",
@@ -70,9 +71,8 @@ _NAMED: Final = "person = :userId AND content = :contentId"
 
 def issue_certificate(context: RequestContext) -> Json:
     """Issue a certificate and record the participation as approved manually. Completes before the response."""
-    user, content = str(context.body["userId"]), str(context.body["contentId"])
-    since, is_mandatory = find_enrolment(context, content, user) or (context.repository.now(), False)
-    context.values.update(since=since, mandatory=is_mandatory)
+    context.values.update({f"{name}s": json.dumps([context.body[name]]) for name in ("userId", "contentId")})
+    read_members(context)
     return _ISSUE(context)
 
 

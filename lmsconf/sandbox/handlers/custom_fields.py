@@ -6,9 +6,9 @@ API specification, Custom Fields and Users.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
 from lmsconf.sandbox.store import Json, Value, json_flag, json_known, json_list
@@ -113,23 +113,25 @@ create: Final = partial(_store, _CREATE)
 
 
 _KEY: Final = "users.update-custom-field-choice"
-_TEXTS: Final[Mapping[str, object]] = {
-    "text": None,
-    "object": {"text": None},
-    "value": {"value": None},
-    "list": [None],
+Form: TypeAlias = "Callable[[Sequence[str]], Json]"
+"""How texts are written, at least one of them."""
+_TEXTS: Final[Mapping[str, Form]] = {
+    "text": lambda texts: texts[0],
+    "object": lambda texts: {"text": texts[0]},
+    "value": lambda texts: {"value": texts[0]},
+    "list": list,
 }
-_PICKED: Final[Mapping[str, object]] = {
-    "id": None,
-    "name": None,
-    "list": [None],
-    "name-list": [None],
-    "object": {"choiceId": None},
-    "object-id": {"id": None},
-    "object-list": {"choiceIds": [None]},
-    "list-of-objects": [{"choiceId": None}],
+_PICKED: Final[Mapping[str, Form]] = {
+    "id": lambda choices: choices[0],
+    "name": lambda choices: choices[0],
+    "list": list,
+    "name-list": list,
+    "object": lambda choices: {"choiceId": choices[0]},
+    "object-id": lambda choices: {"id": choices[0]},
+    "object-list": lambda choices: {"choiceIds": list(choices)},
+    "list-of-objects": lambda choices: [{"choiceId": choice} for choice in choices],
 }
-"""Form of a text, and of choices, by its name in the dialect: None stands for a text."""
+"""Form of a text, and of choices, by its name in the dialect."""
 
 
 def update_answers(context: RequestContext) -> None:
@@ -167,14 +169,13 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
     inside = list(value.values()) if isinstance(value, Mapping) else [value]
     if all(one in (None, "", []) for one in inside):
         clearing = context.behaviour(f"{_KEY}.clear-{hyphenated}")
-        in_object = forms["object-list" if type == "MULTI_SELECT" else "object"]
-        if clearing in ("omit", "refused") or value != _cleared(clearing, forms[name], in_object):
+        in_object = forms["object-list" if type == "MULTI_SELECT" else "object"](("",))
+        if clearing in ("omit", "refused") or value != _cleared(clearing, forms[name](("",)), in_object):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
-    try:
-        given = list(_texts(value, forms[name]))
-    except ValueError:
-        raise bad_request(f"the answer to custom field {field!r} must be written as {name}") from None
+    given = context.repository.column("SELECT atom FROM json_tree(?) WHERE type = 'text'", json.dumps(value))
+    if not given or value != forms[name](given):
+        raise bad_request(f"the answer to custom field {field!r} must be written as {name}")
     given = given if type == "TEXT" else list(dict.fromkeys(given))
     if type != "MULTI_SELECT" and len(given) > 1:
         raise bad_request(f"custom field {field!r} takes one {'text' if type == 'TEXT' else 'choice'}")
@@ -191,30 +192,15 @@ def _choice_rows(context: RequestContext, field: str, form: str, choices: list[s
     return [(known[choice], None) for choice in choices]
 
 
-def _cleared(clearing: str, form: object, object_form: object) -> Json:
-    """The value that clears an answer, which is otherwise written in that form.
+def _cleared(clearing: str, written: Json, in_object: Json) -> Json:
+    """The value that clears an answer. written: any answer as it is written otherwise.
 
-    object_form: that of the object that clears it, where answers are written without an object.
+    in_object: the same in the object that clears it, where answers are written without an object.
     """
-    [(key, inner)] = cast("Mapping[str, object]", form if isinstance(form, Mapping) else object_form).items()
+    [(key, inner)] = cast("Mapping[str, Json]", written if isinstance(written, Mapping) else in_object).items()
     empty: Json = [] if isinstance(inner, list) else ""
     cleared: dict[str, Json] = {"object": {key: empty}, "object-null": {key: None}, "null": None, "list": []}
-    return cleared.get(clearing, [] if isinstance(form, list) else "")
-
-
-def _texts(value: object, form: object) -> Iterator[str]:
-    """The texts in a value of that form. Raises ValueError for another form."""
-    match form, value:
-        case None, str():
-            yield value
-        case [inner], list():
-            for one in value:
-                yield from _texts(one, inner)
-        case Mapping(), Mapping() if value.keys() == form.keys():
-            for key, inner in form.items():
-                yield from _texts(value[key], inner)
-        case _:
-            raise ValueError(value)
+    return cleared.get(clearing, [] if isinstance(written, list) else "")
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

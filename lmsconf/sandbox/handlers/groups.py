@@ -8,10 +8,8 @@ in no smart group.
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import compress
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -19,7 +17,6 @@ from msgspec.structs import replace
 from lmsconf.sandbox.request_context import (
     PAGE,
     SMART_GROUP,
-    Entry,
     Handler,
     RequestContext,
     Sql,
@@ -35,10 +32,17 @@ _DIALECT: Final = ("smart-groups.system-condition.with-choices", "smart-groups.s
 _READINGS: Final = f"""
     SELECT c.grp, c.position, c.field, CASE WHEN c.system_condition IS NULL THEN 'choices' WHEN EXISTS (
         SELECT 1 FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position
-    ) THEN $dialect({_DIALECT[0]}) ELSE $dialect({_DIALECT[1]}) END, g.name
-    FROM conditions c JOIN groups g ON g.id = c.grp
+    ) THEN $dialect({_DIALECT[0]}) ELSE $dialect({_DIALECT[1]}) END AS reading FROM conditions c
 """
-"""Group, position, field and reading of each condition, and the group's name."""
+"""Group, position, field and reading of each condition."""
+_MET_BY: Final = f"""
+    SELECT g.id, g.name, dense_rank() OVER (ORDER BY g.seq, r.position), r.reading, r.field,
+        CASE r.reading WHEN 'choices' THEN p.choice ELSE '' END
+    FROM ({_READINGS}) r JOIN groups g ON g.id = r.grp
+        LEFT JOIN condition_choices p ON r.reading = 'choices' AND p.grp = r.grp AND p.position = r.position
+    ORDER BY g.seq
+"""
+"""Group, number, reading and field of each condition, for each choice that meets it; an empty one: any answer does."""
 
 
 def _people(table: str, id: str) -> str:
@@ -53,18 +57,6 @@ _CONDITION: Final = json_known(f"'customFieldId', field, 'choiceIds', {_PICKED},
 _CONDITIONS: Final = json_list(
     f"SELECT {_CONDITION} AS item FROM conditions c WHERE grp = :smartGroupId ORDER BY position"
 )
-
-
-def get_smart(context: RequestContext) -> Entry:
-    """One group with conditions and managers, and its members on request."""
-    found = context.repository.json(f"""
-        SELECT json_object('smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS},
-            'managers', {_people("managers", "smartGroupId")}) FROM groups WHERE id = :smartGroupId
-    """)
-    entry = cast(Entry, found)
-    if context.query.get("includeMembers") is True:
-        entry["members"] = compute_members(context, context.path["smartGroupId"])
-    return entry
 
 
 def _list(kind: str, rows: str, id: str) -> Sql:
@@ -110,27 +102,31 @@ _REPLACES: Final = "$dialect(manual-groups.add.mode) = 'replace'"
 
 def _add(table: str, id: str, people: str) -> Sql:
     """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
+    manages = f"'{table}' = 'managers' AND $dialect(manual-groups.who-can-manage)"
     unknown = f"""
         SELECT 'there is no user ' || group_concat(quote(value), ', ') FROM (
             SELECT DISTINCT value FROM json_each(:{people}) WHERE value NOT IN (SELECT id FROM people) LIMIT 5
         )
     """
-    refusals, changes = [unknown], list[str]()
-    if table == "managers":
-        refusals.append(f"""
-            SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right'
-            FROM (
-                SELECT value FROM json_each(:{people}) WHERE $dialect(manual-groups.who-can-manage) = 'with-right'
-                    AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
-            )
-        """)
-        changes.append(f"""
-            UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
-                AND $dialect(manual-groups.who-can-manage) = 'given' AND id IN (SELECT value FROM json_each(:{people}))
-        """)
-    changes.append(f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}")
-    changes.append(f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})")
-    return Sql(refusals=dict.fromkeys(refusals, bad_request), changes=changes)
+    without_right = f"""
+        SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right'
+        FROM (
+            SELECT value FROM json_each(:{people}) WHERE {manages} = 'with-right'
+                AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
+        )
+    """
+    given = f"""
+        UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
+            AND {manages} = 'given' AND id IN (SELECT value FROM json_each(:{people}))
+    """
+    return Sql(
+        refusals={unknown: bad_request, without_right: bad_request},
+        changes=[
+            given,
+            f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}",
+            f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})",
+        ],
+    )
 
 
 def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]:
@@ -164,14 +160,19 @@ REPLACE_CONDITIONS: Final = Sql(
     refusals={
         "SELECT 'a smart group needs at least one condition' WHERE json_array_length(:conditions) = 0": bad_request,
         f"""
-            SELECT 'conditions[' || key || ']: ' || CASE
-                WHEN field NOT IN (SELECT id FROM fields) THEN 'there is no custom field ' || quote(field)
-                WHEN coalesce(json_array_length(picked), 0) = 0 AND coalesce(system, '') = ''
-                    THEN 'a condition needs choiceIds or a systemCondition'
-                ELSE 'custom field ' || quote(field) || ' has no choice ' || (
-                    SELECT group_concat(quote(value), ', ') FROM json_each(picked)
-                    WHERE value NOT IN (SELECT id FROM choices WHERE choices.field = given.field)
-                ) END FROM ({_GIVEN}) given ORDER BY key
+            SELECT 'conditions[' || key || ']: there is no custom field ' || quote(field)
+            FROM ({_GIVEN}) WHERE field NOT IN (SELECT id FROM fields) ORDER BY key
+        """: bad_request,
+        f"""
+            SELECT 'conditions[' || key || ']: a condition needs choiceIds or a systemCondition' FROM ({_GIVEN})
+            WHERE coalesce(json_array_length(picked), 0) = 0 AND coalesce(system, '') = '' ORDER BY key
+        """: bad_request,
+        f"""
+            SELECT 'conditions[' || given.key || ']: custom field ' || quote(given.field) || ' has no choice '
+                || group_concat(quote(choice.value), ', ')
+            FROM ({_GIVEN}) given, json_each(given.picked) choice
+            WHERE choice.value NOT IN (SELECT id FROM choices WHERE choices.field = given.field)
+            GROUP BY given.key ORDER BY given.key
         """: bad_request,
     },
     changes=[
@@ -185,90 +186,67 @@ REPLACE_CONDITIONS: Final = Sql(
 """Replace all conditions of a smart group, after checking each against its field."""
 
 
+def _members(group: str) -> str:
+    """SQL for the ids of the active people who meet all conditions of a group. group: the name of its id."""
+    # CROSS JOIN fixes SQLite's join order: a group has few conditions and a person few answers.
+    return f"""
+        WITH asked AS (SELECT * FROM ({_READINGS}) WHERE grp = :{group}),
+        met AS (
+            SELECT asked.position, a.person FROM asked
+                CROSS JOIN condition_choices c ON c.grp = asked.grp AND c.position = asked.position
+                CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice WHERE reading = 'choices'
+            UNION SELECT asked.position, a.person FROM asked
+                CROSS JOIN answers a ON a.field = asked.field WHERE reading = 'any-answer'
+            UNION SELECT asked.position, p.id FROM asked CROSS JOIN people p WHERE reading = 'always'
+        )
+        SELECT p.id FROM met CROSS JOIN people p ON p.id = met.person AND p.archived_at IS NULL
+        GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM asked) ORDER BY p.seq
+    """
+
+
+_SMART_GROUP: Final = json_known(
+    f"'smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS}, "
+    f"'managers', {_people('managers', 'smartGroupId')}, "
+    f"'members', json(CASE WHEN :includeMembers THEN {json_list(_members('smartGroupId'), 'id')} END)"
+)
+"""A smart group as the API shows it, with its members on request."""
+
+
 def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
-    positions: defaultdict[Value, list[Value]] = defaultdict(list)
     context.values["group"] = group
-    for _, position, _, reading, _ in context.repository.rows(f"{_READINGS} WHERE c.grp = :group"):
-        positions[reading].append(position)
-    if positions.keys() == {"always"}:
-        return context.repository.column("SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq")
-    chosen, answered = positions["choices"], positions["any-answer"]
-    # A person is in a group if the number of its conditions that they meet is the number of its conditions. CROSS JOIN
-    # fixes SQLite's join order: a group has few conditions and a person few answers, so the requested side is the outer
-    # one.
-    return context.repository.column(
-        """
-        SELECT p.id FROM (
-            SELECT c.position, a.person FROM condition_choices c
-                CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice
-                WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
-            UNION
-            SELECT c.position, a.person FROM conditions c
-                CROSS JOIN answers a ON a.field = c.field
-                WHERE c.grp = ? AND c.position IN (SELECT value FROM json_each(?))
-        ) met JOIN people p ON p.id = met.person AND p.archived_at IS NULL
-        GROUP BY p.id HAVING count(*) = ? ORDER BY p.seq
-        """,
-        *(group, json.dumps(chosen), group, json.dumps(answered), len(chosen) + len(answered)),
-    )
+    return context.repository.column(_members("group"))
 
 
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Json]]:
     """Person → references to their smart groups in creation order, for those of `people` who are active."""
-    conditions = context.repository.cache_until_write(_Conditions, *map(context.behaviour, _DIALECT))
-    given: defaultdict[Value, list[_Answer]] = defaultdict(list)
+    groups, met_by = context.repository.cache_until_write(_conditions, *map(context.behaviour, _DIALECT))
+    met: defaultdict[Value, int] = defaultdict(int)
     query = """
         SELECT p.id, a.field, a.choice FROM people p LEFT JOIN answers a ON a.person = p.id
         WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
     """
     for person, field, choice in context.repository.rows(query, encode_ids(people)):
-        given[person].append((field, choice))
-    return {person: list(conditions.met_by(answers)) for person, answers in given.items()}
+        met[person] |= met_by.get((field, choice), 0) | met_by.get((field, ""), 0)
+    return {
+        person: [group for group, conditions in groups if conditions & bits == conditions]
+        for person, bits in met.items()
+    }
 
 
-class _Conditions:
-    """The conditions of all smart groups as bits of long integers: one for each place of a condition and each group.
+def _conditions(repository: Repository) -> tuple[list[tuple[Json, int]], Mapping[_Answer, int]]:
+    """The conditions of all smart groups as bits: those of each group, and those that each answer meets.
 
-    A page of people can be in thousands of groups: some operations on long integers per person take a tenth of the
-    time of counting met conditions one by one.
+    A page of people can be in thousands of groups: operations on long integers take far less time than counting.
     """
-
-    def __init__(self, repository: Repository) -> None:
-        conditions = repository.rows(f"{_READINGS} ORDER BY g.seq")
-        counts = Counter(group for group, *_ in conditions)
-        names = {group: name for group, *_, name in conditions}
-        self._groups: list[Json] = [
-            {"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in names.items()
-        ]
-        self._depth = max(counts.values(), default=0)
-        bits = {(group, p): 1 << (p * len(counts) + n) for n, group in enumerate(counts) for p in range(self._depth)}
-        # A group without a condition at some place always meets it.
-        self._free = sum(bit for (group, place), bit in bits.items() if place >= counts[group])
-        self._meeting: defaultdict[_Answer, int] = defaultdict(int)
-        chosen: set[tuple[Value, Value]] = set()
-        for group, place, field, reading, _ in conditions:
-            if reading == "always":
-                self._free |= bits[group, cast(int, place)]
-            elif reading == "any-answer":
-                self._meeting[field, ""] |= bits[group, cast(int, place)]
-            else:
-                chosen.add((group, place))
-        for group, place, field, choice in repository.rows(
-            "SELECT grp, position, field, choice FROM condition_choices"
-        ):
-            if (group, place) in chosen:
-                self._meeting[field, choice] |= bits[group, cast(int, place)]
-
-    def met_by(self, answers: Iterable[_Answer]) -> Iterator[Json]:
-        """The groups whose every condition is met by one of these answers."""
-        met = self._free
-        for field, choice in answers:
-            met |= self._meeting.get((field, choice), 0) | self._meeting.get((field, ""), 0)
-        left = (1 << len(self._groups)) - 1 if self._depth else 0
-        for place in range(self._depth):
-            left &= met >> place * len(self._groups)
-        return compress(self._groups, f"{left:b}".encode()[::-1].translate(bytes.maketrans(b"01", b"\0\1")))
+    conditions: defaultdict[tuple[Value, Value], int] = defaultdict(int)
+    met_by: defaultdict[_Answer, int] = defaultdict(int)
+    for group, name, number, reading, field, choice in repository.rows(_MET_BY):
+        bit = 0 if reading == "always" else 1 << cast(int, number)
+        conditions[group, name] |= bit
+        met_by[field, choice] |= bit
+    references = ({"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in conditions)
+    return list(zip(references, conditions.values(), strict=True)), met_by
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
@@ -284,7 +262,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "smart-groups.create": _create(
         "SMART_GROUP", "smartGroupId", "sg", REPLACE_CONDITIONS, _add("managers", "smartGroupId", "managers")
     ),
-    "smart-groups.get": get_smart,
+    "smart-groups.get": Sql(answer=f"SELECT {_SMART_GROUP} FROM groups WHERE id = :smartGroupId"),
     "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
     "smart-groups.rename": Sql(changes=["UPDATE groups SET name = :name WHERE id = :smartGroupId"]),
     "smart-groups.replace-conditions": REPLACE_CONDITIONS,

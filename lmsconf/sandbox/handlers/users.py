@@ -6,7 +6,6 @@ Order details are stored as a whole, with a separate flag that disables payment.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Final, cast
@@ -109,19 +108,28 @@ def answer_with_groups(query: str, context: RequestContext) -> Json:
 FIRST_LANGUAGE: Final = "en"
 
 
-def create(context: RequestContext) -> Entry:
+_NO_EMAIL: Final = {
+    r"SELECT quote(:email) || ' is not an e-mail' "
+    r"WHERE NOT matches(:email, '[^@\s]+@[^@\s.]+(\.[^@\s.]+)+')": bad_request
+}
+_HAVE_EMAIL: Final = "FROM people WHERE casefold(email) = casefold(:email)"
+_CREATE: Final = Sql(
+    new_ids={"id": "u"},
+    changes=[
+        "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
+        "VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, "
+        f"coalesce(:language, '{FIRST_LANGUAGE}'), '[\"learn\"]')"
+    ],
+    answer="SELECT json_object('userId', :id, 'newUser', json('true'))",
+)
+
+
+def create(context: RequestContext) -> Json:
     """Create an account; for an e-mail in use, return the existing account unchanged."""
-    email = validate_email(str(context.body["email"]))
-    for known in find_by_email(context.repository, email):
+    context.refuse(_NO_EMAIL)
+    for known in context.repository.column(f"SELECT id {_HAVE_EMAIL}"):
         return {"userId": known, "newUser": False}
-    id, language = context.repository.new_id("u"), cast(str, context.body.get("language", FIRST_LANGUAGE))
-    context.values.update(id=id, language=language)
-    context.repository.execute("""
-        INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications)
-        VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, :language,
-            '["learn"]')
-    """)
-    return {"userId": id, "newUser": True}
+    return _CREATE(context)
 
 
 def archive_due_accounts(repository: Repository) -> None:
@@ -132,33 +140,6 @@ def archive_due_accounts(repository: Repository) -> None:
     )
 
 
-def update_email(context: RequestContext) -> None:
-    """Change the e-mail. Raises Refusal: 400 for an invalid one, 409 for one that another account has."""
-    id, email = context.path["userId"], validate_email(str(context.body["email"]))
-    if set(find_by_email(context.repository, email)) - {id}:
-        raise conflict(f"another user has the e-mail {email!r}")
-    context.repository.execute("UPDATE people SET email = :email WHERE id = :userId")
-
-
-def find_by_email(repository: Repository, email: str) -> list[str]:
-    """The id of the account with this e-mail, ignoring case; empty if there is none."""
-    return repository.column("SELECT id FROM people WHERE casefold(email) = casefold(?)", email)
-
-
-def validate_email(email: str) -> str:
-    """Return the e-mail. Raises Refusal (400) if its format is invalid."""
-    if not re.fullmatch(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+", email):
-        raise bad_request(f"{email!r} is not an e-mail")
-    return email
-
-
-def validate_language(language: str) -> str:
-    """Return the language. Raises Refusal (400) if it is not a lowercase code."""
-    if not re.fullmatch("[a-z]{2,3}(-[a-z]{2,4})?", language):
-        raise bad_request(f"{language!r} is not a lowercase language code")
-    return language
-
-
 _SHOW_ORDER: Final = f"""
     SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')),
         json_object('createdAt', {json_time("o.created_at")}, 'updatedAt', {json_time("o.updated_at")}))
@@ -166,20 +147,26 @@ _SHOW_ORDER: Final = f"""
 """
 
 
+_STORE_ORDER: Final = Sql(
+    changes=[
+        """
+        INSERT INTO orders VALUES (:userId, :sent, :now, :now)
+        ON CONFLICT (person) DO UPDATE SET updated_at = excluded.updated_at, details = json_patch(
+            CASE WHEN NOT :replaces THEN details WHEN json_extract(details, '$.disablePayment')
+                THEN '{"disablePayment": true}' ELSE '{}' END, :sent)
+        """
+    ],
+    answer=_SHOW_ORDER,
+)
+
+
 def store_order_details(context: RequestContext, *, replaces: bool) -> Json:
     """Store the order details of the body in place of those stored, but keep the flag that disables payment.
 
     replaces: whether the others are dropped, which the body does not name.
     """
-    found = context.repository.column("SELECT details FROM orders WHERE person = :userId")
-    stored = cast(Entry, json.loads(found[0])) if found else {}
-    kept = {name: value for name, value in stored.items() if name == "disablePayment" or not replaces}
-    context.values["details"] = json.dumps({**kept, **context.body})
-    context.repository.execute(
-        "INSERT INTO orders VALUES (:userId, :details, :now, :now) "
-        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at"
-    )
-    return context.repository.json(_SHOW_ORDER)
+    context.values.update(sent=json.dumps(context.body), replaces=replaces)
+    return _STORE_ORDER(context)
 
 
 def _update(change: str) -> Sql:
@@ -223,7 +210,14 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         },
         changes=["UPDATE people SET custom_archive_at = :date WHERE id = :userId"],
     ),
-    "users.update-email": update_email,
+    "users.update-email": Sql(
+        refusals={
+            **_NO_EMAIL,
+            "SELECT 'another user has the e-mail ' || quote(:email) "
+            f"WHERE EXISTS (SELECT 1 {_HAVE_EMAIL} AND id != :userId)": conflict,
+        },
+        changes=["UPDATE people SET email = :email WHERE id = :userId"],
+    ),
     "users.update-fullname": _update(
         "first_name = coalesce(:firstName, first_name), last_name = coalesce(:lastName, last_name)"
     ),
