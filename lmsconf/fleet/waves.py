@@ -113,22 +113,18 @@ def apply_waves(
     results: dict[str, FleetEntry] = {}
     stopped: str | None = None
     for selector, wave in waves.items():
-        tasks: list[FleetTask] = []
-        for entry in wave:
-            known = _result_without_task(entry, earlier.get(entry.workspace), stopped)
-            if known is None:
-                tasks.append(make_task(entry))
-            else:
-                results[entry.workspace] = known
-        if stopped is not None:
-            continue
+        known = (
+            (entry.workspace, _result_without_task(entry, earlier.get(entry.workspace), stopped)) for entry in wave
+        )
+        results |= {name: result for name, result in known if result is not None}
+        tasks = [make_task(entry) for entry in wave if entry.workspace not in results]
         try:
-            with listen(f"Wave {selector}", len(tasks)) as tell:
-                run_tasks(tasks, engine, results, tell)
+            if tasks:
+                with listen(f"Wave {selector}", len(tasks)) as tell:
+                    run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
             write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
-        stopped = _why_stopped(selector, [results[entry.workspace] for entry in wave], max_failures)
-    write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
+        stopped = stopped or _why_stopped(selector, [results[entry.workspace] for entry in wave], max_failures)
     return fleet_index(results, FleetAction.APPLY, created_at)
 
 

@@ -17,18 +17,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import SourceLocation
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DependencyGraph
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
+from lmsconf.model.drift import DriftFinding, DriftReport
 from lmsconf.model.fleet import FleetReport
 from lmsconf.model.names import count_noun, escape_invisible, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
+from lmsconf.model.plan import Change, Plan
+from lmsconf.render.drift_report import findings_by_state
 from lmsconf.render.jinja import html_page, template_text
-from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
-from lmsconf.render.plan_wording import ACTION_SIGNS
+from lmsconf.render.outcome_wording import outcomes_by_status, shared_headline
 from lmsconf.render.resource_wording import apply_command, group_by_risk, risk_heading
 
 MOST_ROWS: Final = 2_000
@@ -36,17 +34,10 @@ MOST_ROWS: Final = 2_000
 
 
 class Row(Struct, frozen=True):
-    """A row that opens. state: what it is filtered by, and the class of its colour unless `colour` is given.
-
-    value: what it shows in short and in full. only_in: the one workspace that has it.
-    """
+    """A row that opens. only_in: the one workspace that has it."""
 
     anchor: str
-    state: str
-    sign: str
     value: Change | CallOutcome | DriftFinding
-    source: SourceLocation | None = None
-    colour: str | None = None
     only_in: str | None = None
 
 
@@ -58,32 +49,16 @@ class RowGroup(Struct, frozen=True):
     names: Sequence[str] = ()
 
 
-class ShownRows(Struct, frozen=True):
-    """The rows that a page shows of all. states: state → label, in the order of the filter."""
-
-    groups: Sequence[RowGroup]
-    total: int
-    states: Mapping[str, str]
-
-
-def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
-    """Return the first rows of groups."""
+def _first_rows(groups: Iterable[RowGroup]) -> tuple[Sequence[RowGroup], int]:
+    """Return the groups with the first rows, which a page shows, and the number of all rows."""
     every = list(groups)
-    above = accumulate((len(group.rows) for group in every), initial=0)
+    above = [*accumulate((len(group.rows) for group in every), initial=0)]
     shown = [
         replace(group, rows=group.rows[: MOST_ROWS - number])
         for group, number in zip(every, above, strict=False)
         if number < MOST_ROWS
     ]
-    return ShownRows(shown, sum(len(group.rows) for group in every), states)
-
-
-_ACTIONS: Final = {
-    Action.DELETE.value: "Deleted",
-    Action.REPLACE.value: "Replaced",
-    Action.UPDATE.value: "Changed",
-    Action.CREATE.value: "Created",
-}
+    return shown, above[-1]
 
 
 def plan_html(plan: Plan) -> str:
@@ -91,7 +66,7 @@ def plan_html(plan: Plan) -> str:
     digest, anchors = plan_digest(plan), _anchors(plan.changes)
     is_cut = len(plan.changes) > MOST_ROWS
     groups = (
-        RowGroup(risk_heading(risk, group), [_change_row(anchors.get(str(one.address), ""), one) for one in group])
+        RowGroup(risk_heading(risk, group), [Row(anchors.get(str(one.address), ""), one) for one in group])
         for risk, group in group_by_risk(plan.changes).items()
     )
     return html_page(
@@ -99,7 +74,7 @@ def plan_html(plan: Plan) -> str:
         plan=plan,
         digest=digest,
         command=apply_command(plan, digest),
-        rows=_first_rows(groups, _ACTIONS),
+        rows=_first_rows(groups),
         anchors=anchors,
         numbers={call.id: number for number, call in enumerate(plan.calls, 1)},
         left_out={call.id for call in plan.calls if is_cut and str(call.address) not in anchors},
@@ -119,58 +94,22 @@ def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
     return {at: f"change-{numbers[at]}" for at in by_risk[:MOST_ROWS]}
 
 
-def _change_row(anchor: str, change: Change, only_in: str | None = None) -> Row:
-    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, source=change.source, only_in=only_in)
-
-
-_CALL_SIGNS: Final = {
-    CallStatus.FAILED: "✗",
-    CallStatus.BLOCKED: "–",  # noqa: RUF001  # a dash
-    CallStatus.NOT_ATTEMPTED: "…",
-    CallStatus.DONE: "✓",
-}
-
-
 def apply_html(report: ApplyReport) -> str:
     """Render an apply report as an HTML page, failures first."""
     groups = (
-        RowGroup(heading, [Row(f"call-{number}", status.value, _CALL_SIGNS[status], one) for number, one in group])
-        for status, heading, group in outcomes_by_status(report)
+        RowGroup(heading, [Row(f"call-{number}", one) for number, one in group])
+        for _, heading, group in outcomes_by_status(report)
     )
-    return html_page(
-        "apply.html.j2",
-        report=report,
-        cards=[(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()],
-        rows=_first_rows(groups, {status.value: title for status, title in STATUS_TITLES.items()}),
-    )
-
-
-_DRIFT_COLOURS: Final = {
-    DriftState.CHANGED: "update",
-    DriftState.MISSING: "delete",
-    DriftState.RENAMED: "update",
-    DriftState.UNDECLARED: "replace",
-    DriftState.UNMANAGED: "create",
-}
+    return html_page("apply.html.j2", report=report, rows=_first_rows(groups))
 
 
 def drift_html(drift: DriftReport) -> str:
     """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
     groups = (
-        RowGroup(
-            heading,
-            [
-                Row(f"finding-{number}", state.value, SIGNS[state], one, one.source, _DRIFT_COLOURS[state])
-                for number, one in group
-            ],
-        )
-        for state, heading, group in findings_by_state(drift)
+        RowGroup(heading, [Row(f"finding-{number}", one) for number, one in group])
+        for _, heading, group in findings_by_state(drift)
     )
-    rows = _first_rows(groups, {state.value: words.capitalize() for state, words in COUNTED.items()})
-    cards = [(_DRIFT_COLOURS[state], drift.count(state), words) for state, words in COUNTED.items()]
-    if not drift.counts_unmanaged:  # those that are not findings have no colour
-        cards[-1] = ("uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed")
-    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
+    return html_page("drift.html.j2", drift=drift, rows=_first_rows(groups))
 
 
 def fleet_html(report: FleetReport) -> str:
@@ -180,7 +119,7 @@ def fleet_html(report: FleetReport) -> str:
         "fleet.html.j2",
         report=report,
         noun=count_noun(len(entries), "workspace"),
-        rows=_first_rows(_shared(report), _ACTIONS),
+        rows=_first_rows(_shared(report)),
         entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
     )
 
@@ -189,12 +128,9 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
     numbers = count(1)
     for shared in report.shared:
         changes = zip(shared.changes, shared.workspaces if shared.one_each else repeat(None), strict=False)
-        rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
-        yield RowGroup(
-            shared_headline(shared, len(report.index.entries)),
-            rows,
-            () if shared.one_each else shared.workspaces,
-        )
+        rows = [Row(f"c{next(numbers)}", change, name) for change, name in changes]
+        names = () if shared.one_each else shared.workspaces
+        yield RowGroup(shared_headline(shared, len(report.index.entries)), rows, names)
 
 
 def _graph_text(template: str, network: DependencyGraph) -> str:
