@@ -113,10 +113,8 @@ def apply_waves(
     results: dict[str, FleetEntry] = {}
     stopped: str | None = None
     for selector, wave in waves.items():
-        known = (
-            (entry.workspace, _result_without_task(entry, earlier.get(entry.workspace), stopped)) for entry in wave
-        )
-        results |= {name: result for name, result in known if result is not None}
+        known = (_result_without_task(entry, earlier.get(entry.workspace), stopped) for entry in wave)
+        results |= {entry.workspace: entry for entry in known if entry is not None}
         tasks = [make_task(entry) for entry in wave if entry.workspace not in results]
         try:
             if tasks:

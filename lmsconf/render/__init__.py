@@ -35,7 +35,7 @@ PLAN_EXTRACTS = _views("plan", digest="reports", gitlab="reports")
 """Views of single values of a plan, for scripts."""
 PLAN_PROBLEMS_VIEWS = _views("problems", github="ci_formats", sarif="ci_formats", codequality="ci_formats")
 """Views of problems, or those of a plan, which show each at its line in a code review."""
-APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="html")
+APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="apply.html.j2")
 DRIFT_VIEWS = _views(
     "drift",
     text="drift.txt.j2",
@@ -43,9 +43,9 @@ DRIFT_VIEWS = _views(
     junit="ci_formats",
     sarif="ci_formats",
     markdown="markdown",
-    html="html",
+    html="drift.html.j2",
 )
-FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="reports", markdown="markdown", html="html")
+FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="reports", markdown="markdown", html="fleet.html.j2")
 SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS = {
@@ -53,7 +53,7 @@ PROBLEMS_VIEWS = {
     **PLAN_PROBLEMS_VIEWS,
 }
 RUN_VIEWS = _views("run", text="run.txt.j2", json="reports")
-RUNS_VIEWS = _views("runs", text="outcome_wording", json="reports")
+RUNS_VIEWS = _views("runs", text="runs.txt.j2", json="reports")
 ACCESS_VIEWS = _views("access", text="access.txt.j2", json="reports", csv="people_reports")
 AUDIENCE_VIEWS = _views("audience", text="people_reports", json="reports", csv="people_reports")
 EXPLAIN_VIEWS = _views("explain", text="explain.txt.j2", json="help_pages")

@@ -1,4 +1,4 @@
-"""Plans, reports, drift, fleets and snapshots as HTML pages: what their templates are given; and graphs.
+"""Plans as HTML pages: what their template is given; and graphs. The pages of other values are templates alone.
 
 Of a plan's calls a page has a graph, laid out here; that of resources that need each other is Mermaid or DOT.
 """
@@ -7,74 +7,37 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, count, repeat
+from itertools import accumulate
 from statistics import fmean
 from typing import Final
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DependencyGraph
-from lmsconf.model.drift import DriftFinding, DriftReport
-from lmsconf.model.fleet import FleetReport
-from lmsconf.model.names import count_noun, escape_invisible, grouped
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.plan import Change, Plan
-from lmsconf.render.drift_report import findings_by_state
+from lmsconf.model.names import escape_invisible, grouped
+from lmsconf.model.plan import Plan
 from lmsconf.render.jinja import html_page, template_text
-from lmsconf.render.outcome_wording import outcomes_by_status, shared_headline
-from lmsconf.render.resource_wording import apply_command, group_by_risk, risk_heading
-
-MOST_ROWS: Final = 2_000
-"""How many rows a page shows."""
-
-
-class Row(Struct, frozen=True):
-    """A row that opens. only_in: the one workspace that has it."""
-
-    anchor: str
-    value: Change | CallOutcome | DriftFinding
-    only_in: str | None = None
-
-
-class RowGroup(Struct, frozen=True):
-    """Rows under a heading. names: the workspaces that have all of them."""
-
-    heading: str
-    rows: Sequence[Row]
-    names: Sequence[str] = ()
-
-
-def _first_rows(groups: Iterable[RowGroup]) -> tuple[Sequence[RowGroup], int]:
-    """Return the groups with the first rows, which a page shows, and the number of all rows."""
-    every = list(groups)
-    above = [*accumulate((len(group.rows) for group in every), initial=0)]
-    shown = [
-        replace(group, rows=group.rows[: MOST_ROWS - number])
-        for group, number in zip(every, above, strict=False)
-        if number < MOST_ROWS
-    ]
-    return shown, above[-1]
+from lmsconf.render.resource_wording import MOST_ROWS, apply_command, group_by_risk, risk_heading
 
 
 def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
-    digest, anchors = plan_digest(plan), _anchors(plan.changes)
-    is_cut = len(plan.changes) > MOST_ROWS
-    groups = (
-        RowGroup(risk_heading(risk, group), [Row(anchors.get(str(one.address), ""), one) for one in group])
+    digest, is_cut = plan_digest(plan), len(plan.changes) > MOST_ROWS
+    numbers = {str(change.address): number for number, change in enumerate(plan.changes, 1)}
+    groups = [
+        (risk, risk_heading(risk, group), [(numbers[str(change.address)], change) for change in group])
         for risk, group in group_by_risk(plan.changes).items()
-    )
+    ]
+    shown = [row for _, _, rows in groups for row in rows][:MOST_ROWS]
+    anchors = {str(change.address): f"change-{number}" for number, change in shown}
     return html_page(
         "plan.html.j2",
         plan=plan,
         digest=digest,
         command=apply_command(plan, digest),
-        rows=_first_rows(groups),
+        groups=groups,
         anchors=anchors,
         numbers={call.id: number for number, call in enumerate(plan.calls, 1)},
         left_out={call.id for call in plan.calls if is_cut and str(call.address) not in anchors},
@@ -85,52 +48,6 @@ def plan_html(plan: Plan) -> str:
         actions={str(change.address): change.action.value for change in plan.changes},
         short_label=short_label,
     )
-
-
-def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
-    """Return address → HTML anchor of its row, of the changes that the page shows: the riskiest."""
-    numbers = {str(change.address): number for number, change in enumerate(changes, 1)}
-    by_risk = [str(change.address) for group in group_by_risk(changes).values() for change in group]
-    return {at: f"change-{numbers[at]}" for at in by_risk[:MOST_ROWS]}
-
-
-def apply_html(report: ApplyReport) -> str:
-    """Render an apply report as an HTML page, failures first."""
-    groups = (
-        RowGroup(heading, [Row(f"call-{number}", one) for number, one in group])
-        for _, heading, group in outcomes_by_status(report)
-    )
-    return html_page("apply.html.j2", report=report, rows=_first_rows(groups))
-
-
-def drift_html(drift: DriftReport) -> str:
-    """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
-    groups = (
-        RowGroup(heading, [Row(f"finding-{number}", one) for number, one in group])
-        for _, heading, group in findings_by_state(drift)
-    )
-    return html_page("drift.html.j2", drift=drift, rows=_first_rows(groups))
-
-
-def fleet_html(report: FleetReport) -> str:
-    """Render the results of a fleet as an HTML page: failures first, then the changes that workspaces share."""
-    entries = report.index.entries
-    return html_page(
-        "fleet.html.j2",
-        report=report,
-        noun=count_noun(len(entries), "workspace"),
-        rows=_first_rows(_shared(report)),
-        entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
-    )
-
-
-def _shared(report: FleetReport) -> Iterator[RowGroup]:
-    numbers = count(1)
-    for shared in report.shared:
-        changes = zip(shared.changes, shared.workspaces if shared.one_each else repeat(None), strict=False)
-        rows = [Row(f"c{next(numbers)}", change, name) for change, name in changes]
-        names = () if shared.one_each else shared.workspaces
-        yield RowGroup(shared_headline(shared, len(report.index.entries)), rows, names)
 
 
 def _graph_text(template: str, network: DependencyGraph) -> str:

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -31,6 +31,8 @@ NO_VALUE = "(none)"
 MAX_SHOWN_ITEMS = 20
 """The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
 The text format lists all."""
+MOST_ROWS: Final = 2_000
+"""How many rows a page shows."""
 
 
 def name_list(names: Sequence[str], most: int) -> str:
