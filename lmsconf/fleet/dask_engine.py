@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, from_json
-from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError, refuse_if
 from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
 from lmsconf.fleet.fleet_run import Listener, run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
@@ -47,18 +47,22 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
             "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
         ) from missing
     configured = address or dask.config.get("scheduler-address", None)
-    if not configured:
-        raise UsageError(
+    refuse_if(
+        (
+            not configured,
             "--engine dask needs the address of a scheduler",
-            hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
+            "Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
         )
+    )
     address = _refuse_unencrypted(str(configured), unencrypted)
-    if address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None):
-        raise UsageError(
+    refuse_if(
+        (
+            address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None),
             f"{address} needs certificates, and Dask's configuration names none",
-            hint="Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+            "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
             "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY to the paths of PEM files.",
         )
+    )
     return address
 
 

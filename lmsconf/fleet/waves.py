@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found
+from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found, refuse_if
 from lmsconf.fleet.fleet_run import (
     EVERY,
     Engine,
@@ -46,19 +46,25 @@ def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
 
     Raises LmsconfError, also if the results of the next one cannot be written there.
     """
-    if not is_writable(folder / APPLIED):
-        raise LmsconfError(
+    refuse_if(
+        (
+            not is_writable(folder / APPLIED),
             f"{folder / APPLIED} cannot be written, so the results cannot be saved",
-            hint="Check that the folder is writable, or copy it to one that is. Nothing was applied.",
-        )
+            "Check that the folder is writable, or copy it to one that is. Nothing was applied.",
+        ),
+        error=LmsconfError,
+    )
     if not (folder / APPLIED).exists():
         return None
     index = read_index(folder, key, APPLIED)
-    if index.action is not FleetAction.APPLY:
-        raise LmsconfError(
+    refuse_if(
+        (
+            index.action is not FleetAction.APPLY,
             f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply",
-            hint="Delete it: nothing in it was applied.",
-        )
+            "Delete it: nothing in it was applied.",
+        ),
+        error=LmsconfError,
+    )
     return index
 
 

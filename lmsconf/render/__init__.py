@@ -45,6 +45,8 @@ DRIFT_VIEWS = _views(
     markdown="markdown",
     html="drift.html.j2",
 )
+GRAPH_VIEWS = _views("graph", mermaid="graph.mermaid.j2", dot="graph.dot.j2")
+"""A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
 FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="reports", markdown="markdown", html="fleet.html.j2")
 SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")
 """There is no JSON view: a snapshot file is JSON already."""

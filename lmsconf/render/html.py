@@ -1,24 +1,20 @@
-"""Plans as HTML pages: what their template is given; and graphs. The pages of other values are templates alone.
+"""Plans as HTML pages: what their template is given, and the graph of a plan's calls, which is laid out here.
 
-Of a plan's calls a page has a graph, laid out here; that of resources that need each other is Mermaid or DOT.
+The pages of other values are templates alone.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from statistics import fmean
-from typing import Final
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.model.calls import Call
-from lmsconf.model.declarations import DependencyGraph
-from lmsconf.model.names import escape_invisible, grouped
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
-from lmsconf.render.jinja import html_page, template_text
+from lmsconf.render.jinja import html_page
 from lmsconf.render.resource_wording import MOST_ROWS, apply_command, group_by_risk, risk_heading
 
 
@@ -48,27 +44,6 @@ def plan_html(plan: Plan) -> str:
         actions={str(change.address): change.action.value for change in plan.changes},
         short_label=short_label,
     )
-
-
-def _graph_text(template: str, network: DependencyGraph) -> str:
-    """Return the text of a template, which knows how nodes are called, and how their labels are escaped."""
-    return template_text(
-        template,
-        network=network,
-        ids={address: f"n{number}" for number, address in enumerate(network.shapes)},
-        # Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box.
-        brackets={"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")},
-        # In Mermaid quotes, and what acts in HTML and Markdown, become numeric entities.
-        escaped=lambda text: re.sub(r'[#"`*_~\[\]<>&;\\]', lambda act: f"#{ord(act[0])};", escape_invisible(text)),
-        quoted=lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
-    )
-
-
-GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
-    "mermaid": partial(_graph_text, "graph.mermaid.j2"),
-    "dot": partial(_graph_text, "graph.dot.j2"),
-}
-"""A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
 
 
 MAX_BOXES = 300

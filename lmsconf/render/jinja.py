@@ -71,8 +71,7 @@ def html_page(template: str, /, **values: object) -> str:
 
 def template_view(template: str, /, **values: object) -> str:
     """Return the page, the document or the text for a terminal of a template, as its name says."""
-    views = {"html": html_page, "xml": template_text, "txt": terminal_text}
-    return views[template.split(".")[1]](template, **values)
+    return {"html": html_page, "txt": terminal_text}.get(template.split(".")[1], template_text)(template, **values)
 
 
 def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
@@ -150,6 +149,9 @@ def environment(kind: str) -> Environment:
         "fence": lambda text, language="": _escaped(markdown_fence(text, language)),
         "cut": partial(_shortened, escape_markdown),
         "code": partial(_shortened, markdown_code),
+        # In Mermaid quotes, and what acts in HTML and Markdown, become numeric entities.
+        "mermaid": lambda text: re.sub(r'[#"`*_~\[\]<>&;\\]', lambda act: f"#{ord(act[0])};", escape_invisible(text)),
+        "dot": lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
         "html": partial(_shortened, escape_html),
         "headline": drift_report.finding_headline,
         "ignored_sentence": drift_report.ignored_sentence,
