@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from math import ceil, inf
-from typing import IO, TYPE_CHECKING, Final, TextIO
+from typing import IO, TYPE_CHECKING, Final, TextIO, cast
 
 from lmsconf.errors import Terminated
 from lmsconf.model.calls import RateLimit, Report, RunProgress
@@ -100,7 +100,6 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
     }
     stream.flush()
-    running: subprocess.Popen[bytes] | None = None
     cuts: list[KeyboardInterrupt] = []
     try:
         # A signal raised while the process is made would leave a pager that nobody can end.
@@ -108,26 +107,23 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
             running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
                 ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
             )
-        for cut in cuts:
-            if isinstance(cut, Terminated):
-                raise cut
-        # The pager gets Ctrl-C too, and decides what it means.
-        with handle_signal(signal.SIGINT, signal.SIG_IGN):
-            if running.stdin is not None:
-                _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
-            return running.wait() not in (126, 127)  # a shell cannot run the command
     except OSError:
-        if running is not None:
-            raise
         return False
+    try:
+        # The pager gets Ctrl-C too, and decides what it means.
+        with handle_signal(signal.SIGINT, signal.SIG_IGN), cast("IO[bytes]", running.stdin) as pipe:
+            for cut in cuts:
+                if isinstance(cut, Terminated):
+                    raise cut
+            _feed(pipe, text.encode(stream.encoding or "utf-8", "backslashreplace"))
+            return running.wait() not in (126, 127)  # a shell cannot run the command
     except Terminated:
-        if running is not None:
-            _terminate(running)
+        _terminate(running)
         raise
 
 
 def _feed(pipe: IO[bytes], content: bytes) -> None:
-    """Write all into the pager, or as much as it takes. Nothing is buffered, so closing never waits for the pager."""
+    """Write all into the pager, or as much as it takes, and close the pipe, which has no buffer to wait for."""
     rest = memoryview(content)
     with suppress(BrokenPipeError), pipe:
         while rest:
@@ -136,8 +132,6 @@ def _feed(pipe: IO[bytes], content: bytes) -> None:
 
 def _terminate(running: subprocess.Popen[bytes]) -> None:
     """End the pager, after a while by force."""
-    if running.stdin is not None:
-        running.stdin.close()
     running.terminate()
     try:
         running.wait(_SECONDS)
