@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
@@ -26,7 +25,7 @@ from urllib.parse import quote
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.names import grouped
@@ -87,32 +86,16 @@ def _escaped(active: str, text: str) -> str:
 
 
 def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
-    """Return one finding for each problem. GitLab needs a file and a line: without one it is the project file's."""
-    severities = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
-    seen: Counter[str] = Counter()
-    findings: list[Json] = []
-    for problem in problems_of(shown):
-        # Without the line, so that GitLab knows the finding again after other lines have changed.
-        place = problem.source or PROJECT
-        content = sha256([place.file, problem.address, problem.message, problem.code])
-        findings.append(
-            {
-                "description": _problem_text(problem),
-                "check_name": problem.code,
-                "fingerprint": sha256([content, seen[content]]),
-                "severity": severities[problem.severity],
-                "location": {"path": escape_terminal(prefix + place.file), "lines": {"begin": place.line or 1}},
-            }
-        )
-        seen[content] += 1
-    return json.dumps(findings, indent=2, ensure_ascii=False) + "\n"
+    """Return one finding for each problem, as GitLab's Code Quality report."""
+    return _document("codequality.json.j2", prefix, problems=problems_of(shown))
 
 
 def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return problems with one rule for each of their codes."""
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
-    return _sarif(
+    return _document(
+        "sarif.json.j2",
         prefix,
         problems=problems,
         codes=sorted({problem.code for problem in problems} | RULES.keys()),
@@ -125,15 +108,16 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
 
 def drift_sarif(drift: DriftReport, prefix: str = "") -> str:
     """Return the report as SARIF with one run and a rule per state."""
-    return _sarif(prefix, drift=drift, states=list(DriftState))
+    return _document("sarif.json.j2", prefix, drift=drift, states=list(DriftState))
 
 
-def _sarif(prefix: str, **values: object) -> str:
-    """Return a document of the template, which knows these values, and how texts are written."""
+def _document(template: str, prefix: str, **values: object) -> str:
+    """Return the JSON of a template, which knows these values, and how texts are written."""
     text = template_text(
-        "sarif.json.j2",
+        template,
         version=__version__,
         PROJECT=PROJECT,
+        prefix=prefix,
         # File names may contain undecodable bytes (surrogates).
         uri=lambda file: quote(prefix + file, errors="surrogatepass"),
         sha256=sha256,

@@ -26,6 +26,7 @@ from lmsconf.model import names, problem_codes
 from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
+from lmsconf.model.plan import total_taken
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render import (
     drift_report,
@@ -135,6 +136,7 @@ def environment(kind: str) -> Environment:
         "text": text,
         "request_body_json": request_body_json,
         "group_blocked": group_blocked,
+        "total_taken": total_taken,
         "group_failures": group_failures,
         "utc": format_utc,
         "undo_command": undo_command,

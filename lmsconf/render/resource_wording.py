@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources, total_taken
+from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
@@ -226,28 +226,6 @@ def changed_keys(change: Change) -> Iterator[KeyChange]:
     return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
 
 
-def keys_in_short(keys: Iterable[KeyChange]) -> str:
-    """`members: 1 removed, mandatory`."""
-    return ", ".join(f"{key.path}: {key.note}" if key.note else key.path for key in keys)
-
-
-def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
-    """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
-    for key in keys:
-        sides = (("-", key.removed), ("+", key.added))
-        if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
-            lines = [f"{sign} {key.path}: {item}" for sign, items in sides for item in items]
-        else:
-            signs = " " if key.removed and key.added else "-" if key.removed else "+"
-            lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
-            for sign, items in sides:
-                lines += [f"{sign}   {item}" for item in items[:most]]
-                if most is not None and len(items) > most:
-                    lines.append(f"{sign}   … and {len(items) - most:,} more")
-        # A line break in a name would end the line.
-        yield from (line.replace("\n", "\\n") for line in lines)
-
-
 def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
     """Return how many items keys add to lists, and how many they remove from them."""
     lists = [key for key in keys if key.note]
@@ -276,35 +254,6 @@ def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
 def count_kinds(kinds: Iterable[str]) -> str:
     """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
     return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
-
-
-_COLUMNS: Mapping[Action | str, str] = {
-    Action.DELETE: "to delete",
-    "taken": "taken away",
-    Action.REPLACE: "to replace",
-    Action.UPDATE: "to change",
-    Action.CREATE: "to create",
-}
-
-
-def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[int]]]]:
-    """Return titles, and (kind, a number for each title): how many resources are changed in which way.
-
-    What does not occur has no column.
-    """
-    table: Mapping[str, Mapping[Action | str, int]] = {
-        kind: {**Counter(change.action for change in alike), "taken": sum(map(count_removed_items, alike))}
-        for kind, alike in grouped(changes, lambda change: change.address.kind).items()
-    }
-    columns = [key for key in _COLUMNS if any(counts.get(key) for counts in table.values())]
-    rows = [(kind, [counts.get(key, 0) for key in columns]) for kind, counts in table.items()]
-    return [_COLUMNS[key] for key in columns], rows
-
-
-def count_removals(plan: Plan) -> int:
-    """Return the number of removals as the guard `removals` counts them."""
-    totals = [guard.total for guard in plan.guards if guard.name == "removals"]
-    return sum(filter(None, totals or [total_taken("removals", plan.measures)]))
 
 
 def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:
