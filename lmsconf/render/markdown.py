@@ -22,7 +22,7 @@ from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
+from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording
 from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
@@ -42,7 +42,7 @@ from lmsconf.render.outcome_wording import (
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
 from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
-    Risk,
+    SAFE,
     apply_command,
     count_unmanaged,
     group_by_risk,
@@ -131,13 +131,16 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         *_effects_sections(plan, limit),
         _problems([problem for problem in plan.problems if problem.is_error]),
         *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal, limit)),
-        *(section for risk, section in changes if not risk.safe),
+        *(section for risk, section in changes if risk not in SAFE),
         Section(
             abandoned_heading(plan),
-            [_in_short(kind_nouns(one.address.kind), partial(_plan, "abandoned", one)) for one in plan.let_go],
+            [
+                _entry(kind_nouns(one.address.kind), partial(_plan, "abandoned", one), False, True)
+                for one in plan.let_go
+            ],
         ),
         _problems([problem for problem in problems if not problem.is_error]),
-        *(section for risk, section in changes if risk.safe),
+        *(section for risk, section in changes if risk in SAFE),
         Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
@@ -173,7 +176,7 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
     return [
         Section(
             plan_wording.FAILED_HEADING,
-            [_in_short(("call", "calls"), partial(_plan, "failed_call", call)) for call in rehearsal.failed],
+            [_entry(("call", "calls"), partial(_plan, "failed_call", call), False, True) for call in rehearsal.failed],
         ),
         Section(
             plan_wording.REMAINING_HEADING,
@@ -189,9 +192,9 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
     ]
 
 
-def _in_short(nouns: tuple[str, str], printed: Callable[[bool], str]) -> Entry:
-    """Return an entry that is printed in short and, where there is room, whole."""
-    return Entry(nouns, [partial(printed, False), partial(printed, True)])
+def _entry(nouns: tuple[str, str], printed: Callable[..., str], *sizes: object) -> Entry:
+    """Return an entry that is printed in each of these sizes, the shortest first."""
+    return Entry(nouns, [partial(printed, size) for size in sizes])
 
 
 def _lines(lines: Iterable[str], one: str, many: str) -> list[Entry]:
@@ -214,15 +217,13 @@ def _problems(problems: Sequence[Problem]) -> Section:
 
 def _problem(problem: Problem) -> Entry:
     severity = problem.severity.value
-    return Entry(
-        (severity, f"{severity}s"), [partial(_parts, "problem", problem, short=short) for short in (True, False)]
-    )
+    return _entry((severity, f"{severity}s"), partial(_parts, "problem", problem), True, False)
 
 
-def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
+def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Action | str, Section]]:
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
-        folded = risk.safe and limit.folds
+        folded = risk in SAFE and limit.folds
         by_kind = grouped(group, lambda change: change.address.kind)
         for alike in by_kind.values() if folded else [group]:
             entries = [_change(change, limit) for change in alike]
@@ -230,16 +231,11 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    return _entry(
-        change.address,
-        partial(_parts, "change_row", change),
-        partial(_parts, "change", change, limit.folds),
-    )
+    return _entry(kind_nouns(change.address.kind), partial(_parts, "change", change, limit.folds), *_SIZES)
 
 
-def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None], str]) -> Entry:
-    """Return the entry of a resource: as a row, with the first items of its lists, in full."""
-    return Entry(kind_nouns(address.kind), [row, partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)])
+_SIZES: Final = (0, MAX_SHOWN_ITEMS, None)
+"""A change or a finding as a row, with the first items of its lists, in full."""
 
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -249,7 +245,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *(
             Section(
                 heading,
-                [_in_short(("API call", "API calls"), partial(_apply, "outcome", one)) for _, one in group],
+                [_entry(("API call", "API calls"), partial(_apply, "outcome", one), False, True) for _, one in group],
                 limit.folds and status is not CallStatus.FAILED,
             )
             for status, heading, group in outcomes_by_status(report)
@@ -271,9 +267,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
             Section(
                 heading,
                 [
-                    _entry(
-                        one.address, partial(_drift, "finding_row", one), partial(_drift, "finding", one, limit.folds)
-                    )
+                    _entry(kind_nouns(one.address.kind), partial(_drift, "finding", one, limit.folds), *_SIZES)
                     for _, one in group
                 ],
             )
@@ -308,7 +302,10 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     sections = [
         Section(
             "Failed",
-            [_in_short(_WORKSPACES, partial(_fleet, "failure", alike, action)) for alike in group_failures(entries)],
+            [
+                _entry(_WORKSPACES, partial(_fleet, "failure", alike, action), False, True)
+                for alike in group_failures(entries)
+            ],
         ),
         Section(
             plan_wording.RELAXED_HEADING,

@@ -2,7 +2,7 @@
 
 count_kind, count_kinds  numbers of things
 format_value             values, list items and conditions
-Risk, group_by_risk      changes: deleted, replaced, items removed, changed, created
+RISKS, group_by_risk     changes: deleted, replaced, items removed, changed, created
 KeyChange, key_changes   one key of a change in words: values added and removed
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -130,26 +129,21 @@ def count_listed_rows(kind: str, listing: Listing[Any]) -> str:
     return f"{count_kind(len(listing.rows), kind)}{rest}"
 
 
-class Risk(Enum):
-    """The risk of a change, riskiest first. The value is the heading of a section of such changes."""
-
-    DELETED = "Deleted"
-    REPLACED = "Replaced"
-    ITEMS_REMOVED = "Taken away"
-    CHANGED = "Changed"
-    CREATED = "Created"
-
-    @property
-    def safe(self) -> bool:
-        """Whether nothing is deleted or removed."""
-        return self in (Risk.CHANGED, Risk.CREATED)
+RISKS: Final[Mapping[Action | str, str]] = {
+    Action.DELETE: "Deleted",
+    Action.REPLACE: "Replaced",
+    "taken": "Taken away",
+    Action.UPDATE: "Changed",
+    Action.CREATE: "Created",
+}
+"""The risk of a change, the highest first → the heading of a section of such changes. `taken`: items of lists are."""
+SAFE: Final = (Action.UPDATE, Action.CREATE)
+"""The risks of changes that delete and remove nothing."""
 
 
-def classify_risk(change: Change) -> Risk:
-    """Return the risk of a change."""
-    updated = Risk.ITEMS_REMOVED if count_removed_items(change) else Risk.CHANGED
-    known = {Action.DELETE: Risk.DELETED, Action.REPLACE: Risk.REPLACED, Action.CREATE: Risk.CREATED}
-    return known.get(change.action, updated)
+def classify_risk(change: Change) -> Action | str:
+    """Return the risk of a change: what is done, or `taken` where it removes items of lists."""
+    return "taken" if count_removed_items(change) else change.action
 
 
 def count_removed_items(change: Change) -> int:
@@ -157,10 +151,10 @@ def count_removed_items(change: Change) -> int:
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
 
 
-def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
+def group_by_risk(changes: Iterable[Change]) -> Mapping[Action | str, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
     groups = grouped(changes, classify_risk)
-    return {risk: groups[risk] for risk in Risk if risk in groups}
+    return {risk: groups[risk] for risk in RISKS if risk in groups}
 
 
 class KeyChange(Struct, frozen=True):
@@ -245,10 +239,10 @@ def numbered_groups(
             yield one, f"{title.capitalize()}: {counted([value for _, value in group])}", group
 
 
-def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
+def risk_heading(risk: Action | str, changes: Sequence[Change]) -> str:
     """`Taken away: 2 items from 1 group`."""
-    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
-    return f"{risk.value}: {items}{count_kinds(change.address.kind for change in changes)}"
+    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk == "taken" else ""
+    return f"{RISKS[risk]}: {items}{count_kinds(change.address.kind for change in changes)}"
 
 
 def count_kinds(kinds: Iterable[str]) -> str:
