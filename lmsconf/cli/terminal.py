@@ -25,7 +25,6 @@ from lmsconf.render.resource_wording import count_text, rate_text
 from lmsconf.support.interrupts import defer_interrupts, handle_signal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.progress import Progress
 
 
@@ -201,7 +200,7 @@ _bars: list[Progress] = []
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
-    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is written above it.
 
     label: what is under way. The callback is thread-safe.
     """
@@ -210,15 +209,8 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    limits, above, name = LimitWording(), Text(), escape_terminal(label)
-
-    class BarBelowText(Progress):
-        def get_renderables(self) -> Iterator[RenderableType]:
-            if above.plain:
-                yield above
-            yield from super().get_renderables()
-
-    with BarBelowText(
+    limits, name = LimitWording(), escape_terminal(label)
+    with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}", markup=False),
@@ -227,14 +219,13 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
         transient=True,
     ) as shown:
         task = shown.add_task(name, total=None, count="")
-        _bars.append(shown)
 
         def tell(progress: RunProgress) -> None:
-            line = limits.due_line(progress)
-            if line or progress.limit is None:
-                above.plain = f"{name}: {line}" if line else ""
+            if line := limits.due_line(progress):
+                shown.console.print(Text(f"{name}: {line}"))
             shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
+        _bars.append(shown)
         try:
             yield tell
         finally:

@@ -159,12 +159,8 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     for heading, table in tables:
         if total := len(table.rows):
             sizes = [*(most for most in (10, 50, 250) if most < total), total]
-            variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
-            yield Section(
-                f"{heading}: {count_noun(total, *table.nouns)}",
-                [Entry(("table", "tables"), variants)],
-                limit.folds,
-            )
+            entry = _entry(("table", "tables"), partial(_plan, "effects_table", table, places), *sizes)
+            yield Section(f"{heading}: {count_noun(total, *table.nouns)}", [entry], limit.folds)
 
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Section]:
