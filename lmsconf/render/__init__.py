@@ -40,7 +40,7 @@ DRIFT_VIEWS = _views(
     "drift",
     text="drift.txt.j2",
     json="reports",
-    junit="ci_formats",
+    junit="drift.xml.j2",
     sarif="ci_formats",
     markdown="markdown",
     html="drift.html.j2",

@@ -4,14 +4,10 @@ problems_github       annotations: workflow commands of GitHub Actions
 problems_codequality  GitLab's Code Quality report
 problems_sarif        SARIF 2.1.0, for code scanning
 drift_sarif           the same for a drift report, with a rule for each state of a finding
-drift_junit           a drift report as JUnit XML: a suite per kind, a case per resource
 
 prefix, where there is one: the path of the project in its repository, with a slash at the end.
 
-In JUnit a resource that is as declared passes, a finding fails, a difference that is ignored or not applied
-yet is skipped with its reason, and a resource that could not be compared is an error. The document is valid
-under both common schemas, Ant's and Jenkins'. Names are escaped by `escape_terminal`, in URIs by
-percent-encoding.
+Names are escaped by `escape_terminal`, in URIs by percent-encoding.
 """
 
 from __future__ import annotations
@@ -19,40 +15,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
 from lmsconf import __version__
-from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.model.address import Address
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
-from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.jinja import template_text
 from lmsconf.render.plan_wording import problem_message
 from lmsconf.render.resource_wording import sort_by_severity
-
-REST: Final = "manifests and workspace"
-"""The suite of errors that concern no declared resource."""
-
-
-def drift_junit(drift: DriftReport) -> str:
-    """Return the report as JUnit XML; kinds without cases have no suite."""
-    declared = {str(address): address for address in drift.managed}
-    cases: list[tuple[Address, str, object]] = [
-        *((one.address, "finding", one) for one in drift.findings),
-        *((one.address, "not applied", one) for one in drift.not_applied),
-        *((one.finding.address, "ignored", one) for one in drift.ignored),
-        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
-    ]
-    failing = {address for address, _, _ in cases}
-    cases += [(address, "as declared", address) for address in drift.managed if address not in failing]
-    suites = grouped(sorted(cases, key=lambda case: case[0]), lambda case: case[0].kind)
-    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
-
 
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """The location of a finding about an undeclared resource: the project file, which declares ownership."""
@@ -65,19 +41,13 @@ def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
 
 def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
-    return "".join(f"{_annotation(problem, prefix)}\n" for problem in problems_of(shown))
-
-
-def _annotation(problem: Problem, prefix: str) -> str:
-    where = problem.source
-    place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
-    properties = ",".join(
-        "=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in {**place, "title": problem.code}.items()
+    return template_text(
+        "github.txt.j2",
+        problems=problems_of(shown),
+        prefix=prefix,
+        value=partial(_escaped, r"[%\r\n:,]"),
+        data=partial(_escaped, r"[%\r\n]"),
     )
-    message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
-    lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
-    command = "notice" if problem.severity is Severity.NOTE else problem.severity.value
-    return f"::{command} {properties}::{'%0A'.join(lines)}"
 
 
 def _escaped(active: str, text: str) -> str:
