@@ -151,15 +151,14 @@ class LimitWording:
 
     def __init__(self) -> None:
         self._told_at = -inf
-        self._begun: tuple[float, int] | None = None
-        self._seen_at = 0.0
+        self._measured: tuple[float, float, int] | None = None
         self._resumes_at = 0.0
 
     def due_line(self, progress: RunProgress) -> str | None:
         """Return the line to show now, if one is due."""
         limit = progress.limit
         if limit is None:
-            self._begun = None
+            self._measured = None
             return None
         is_paused = limit.resumes_in > LIMIT_EVERY or limit.at < self._resumes_at
         line = self._pause(limit) if is_paused else self._rate(progress, limit)
@@ -172,19 +171,18 @@ class LimitWording:
         resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
         if resumes_at > self._resumes_at + SAME_PAUSE:
-            self._resumes_at, self._begun = resumes_at, None
+            self._resumes_at, self._measured = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
         if limit.at - self._told_at >= LIMIT_EVERY:
             return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
         return None
 
     def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
-        if self._begun is None:
-            self._seen_at = limit.at
+        seen_at, begun, done_before = self._measured or (limit.at, limit.at, progress.done)
         # For three seconds, responses to requests that were sent before the limit still come in.
-        if self._begun is None or limit.at < self._seen_at + 3.0:
-            self._begun = (limit.at, progress.done)
-        begun, done_before = self._begun
+        if limit.at < seen_at + 3.0:
+            begun, done_before = limit.at, progress.done
+        self._measured = seen_at, begun, done_before
         seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
         tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
         if limit.rate is None or not tells_enough or not left or limit.at - self._told_at < LIMIT_EVERY:
