@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, raise_found, refuse_if
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
-from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
+from lmsconf.fleet.worker import BOUND, interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
 from lmsconf.model.canonical_json import Json, sha256, sha256_of_bytes
 from lmsconf.model.fleet import LOST, FleetEntry
@@ -89,7 +89,7 @@ def _result(job: DaskJob) -> DaskResult:
 
 def _refuse_other_project(root: Path, job: DaskJob) -> None:
     """Raise LmsconfError where a task is not begun: its run was interrupted, or the coordinator has other files."""
-    if is_interrupted(job.run):
+    if job.run in interrupted:
         raise LmsconfError("the run was interrupted", code=LOST)
     refuse_if(
         (
