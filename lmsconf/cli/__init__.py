@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from lmsconf.cli.command import app
+from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import (
     Output,
@@ -185,7 +185,8 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
         return ExitCode.USAGE
     from lmsconf.cli.usage import usage_advice
 
-    message, hint = usage_advice(error, arguments, error.ctx.command_path if error.ctx else "lmsconf")
+    words = ["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]]
+    message, hint = usage_advice(error, arguments, error.ctx.command_path if error.ctx else " ".join(words))
     return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
 
 
