@@ -13,7 +13,7 @@ from lmsconf.cli.context import CommandContext
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, masks_people, output_options, write_stderr
 from lmsconf.cli.workspace_options import plan_signing_key, trust_project
-from lmsconf.errors import ExitCode, LmsconfError, refuse_if
+from lmsconf.errors import ExitCode, refuse_if
 
 _FORMATS = ("text", "json", "markdown", "html")
 
@@ -199,13 +199,14 @@ def apply(
     from lmsconf.cli.apply import parse_meta
     from lmsconf.cli.output import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
+    from lmsconf.fleet.tasks import begun_plans
     from lmsconf.fleet.waves import (
         apply_waves,
         make_waves,
         read_applied,
         refuse_fleet_guards,
     )
-    from lmsconf.model.fleet import FleetReport
+    from lmsconf.model.fleet import FleetAction, FleetReport
     from lmsconf.model.guards import parse_consents
     from lmsconf.model.names import count_noun
     from lmsconf.render import FLEET_VIEWS
@@ -215,15 +216,7 @@ def apply(
     if not auto_approve:
         refuse_without_terminal("Pass --auto-approve.")
     key, run = plan_signing_key(context), FleetRun(context, **options)
-    planned = run.selected(read_index(folder, key))
-    refuse_if(
-        (
-            planned.shard is not None,
-            f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet",
-            "Collect all shards with lmsconf fleet collect, and apply that folder.",
-        ),
-        error=LmsconfError,
-    )
+    planned = run.selected(folder, read_index(folder, key))
     applied = read_applied(folder, key)
     refuse_fleet_guards(planned, run.project.fleet_guards, consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])
@@ -232,13 +225,22 @@ def apply(
         sizes = (f"{selector} ({count_noun(len(wave), 'workspace')})" for selector, wave in waves.items())
         write_stderr(f"Waves: {', then '.join(sizes)}.")
         require_consent("Apply these plans?")
+    begun = begun_plans(run.root)
     index = apply_waves(
         waves,
         applied,
         folder,
         key,
         engine=run.engine,
-        make_task=run.apply_tasks(folder, notes),
+        # A plan that an earlier run in the project has begun is continued.
+        make_task=lambda entry: run.task(
+            entry.workspace,
+            FleetAction.APPLY,
+            folder,
+            digest=entry.digest,
+            meta=notes,
+            attempt=2 if entry.digest in begun else 1,
+        ),
         listen=run.listener,
         max_failures=run.project.max_failures if max_failures is None else max_failures,
         created_at=run.now,

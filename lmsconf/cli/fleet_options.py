@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -122,15 +122,15 @@ class FleetRun:
         )
         trusted = trusted_parts(trust_project, base)
         number = processes or 2 * (os.cpu_count() or 1)
-        self._root = context.project.absolute()
-        self.project = read_project_file(self._root)
+        self.root = context.project.absolute()
+        self.project = read_project_file(self.root)
         self._selector = selector
         names = select_workspaces(self.project, parse_selector(selector, "--select"), context.environ)
         self.shard = None if shard is None else parse_shard(shard, names)
         self.workspaces = names if self.shard is None else names[self.shard.number - 1 :: self.shard.of]
         self.now = format_utc(datetime.now(UTC))
         if engine == "local":
-            self.engine: Engine = partial(run_locally, self._root, context.environ, number, time_limit)
+            self.engine: Engine = partial(run_locally, self.root, context.environ, number, time_limit)
         else:
             from lmsconf.fleet.dask_engine import find_scheduler, run_on_dask
             from lmsconf.fleet.dask_worker import ProjectDigests
@@ -138,8 +138,8 @@ class FleetRun:
             self.engine = partial(
                 run_on_dask,
                 find_scheduler(scheduler, unencrypted=allow_unencrypted),
-                ProjectDigests(self._root, self.project),
-                worker_project or self._root,
+                ProjectDigests(self.root, self.project),
+                worker_project or self.root,
                 None if processes is None and max_rate is None else number,
                 time_limit,
                 unencrypted=allow_unencrypted,
@@ -164,26 +164,11 @@ class FleetRun:
             **{**self._terms, **more},
         )
 
-    def apply_tasks(self, folder: Path, meta: Mapping[str, str]) -> Callable[[FleetEntry], FleetTask]:
-        """Return what makes the task to apply a plan; one that an earlier run in the project has begun is continued."""
-        from lmsconf.fleet.tasks import begun_plans
-        from lmsconf.model.fleet import FleetAction
+    def selected(self, folder: Path, index: FleetIndex) -> FleetIndex:
+        """Return the entries of the selected workspaces. folder: where the index is.
 
-        begun = begun_plans(self._root)
-        return lambda entry: self.task(
-            entry.workspace,
-            FleetAction.APPLY,
-            folder,
-            digest=entry.digest,
-            meta=meta,
-            attempt=2 if entry.digest in begun else 1,
-        )
-
-    def selected(self, index: FleetIndex) -> FleetIndex:
-        """Return the entries of the selected workspaces.
-
-        Raises LmsconfError for an index of another command, and for a workspace that the project does not have;
-        UsageError if it has none of the selected workspaces.
+        Raises LmsconfError for an index of another command or of a shard, and for a workspace that the project does
+        not have; UsageError if it has none of the selected workspaces.
         """
         from lmsconf.model.fleet import FleetAction
 
@@ -201,6 +186,11 @@ class FleetRun:
                     "Check out the commit of the plan, or plan again.",
                 )
                 for entry in index.entries
+            ),
+            (
+                index.shard is not None,
+                f"{folder} has only shard {index.shard}, and waves and guards are about the whole fleet",
+                "Collect all shards with lmsconf fleet collect, and apply that folder.",
             ),
             error=LmsconfError,
         )

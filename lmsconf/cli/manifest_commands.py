@@ -107,7 +107,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
 
     from lmsconf.planner.call_order import build_graph
     from lmsconf.planner.selection import Selection
-    from lmsconf.render.html import GRAPH_VIEWS
+    from lmsconf.render import GRAPH_VIEWS
     from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     settings = load_context_settings(context)

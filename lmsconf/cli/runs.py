@@ -202,9 +202,17 @@ def evidence(
         ),
         (key and not verifies, "--key is for verify", "Sign with --sign-key FILE."),
         (heads and not verifies, "--head is for verify", "Write: lmsconf evidence verify DIR --head …"),
+        *(
+            (
+                not re.fullmatch(r"\s*[0-9a-fA-F]{64}\s*", head),
+                f"--head {head}: that is not a digest",
+                "Pass 64 digits that `evidence head` printed.",
+            )
+            for head in heads
+        ),
     )
     if verifies:
-        _verify(Path(words[1]), key, tuple(map(_parsed_head, heads)))
+        _verify(Path(words[1]), key, tuple(head.strip().lower() for head in heads))
     elif words == ("head",) and not given:
         ends = [head for head in chain_heads(context.project) if context.workspace in (None, head[0])]
         hint = "Run this where lmsconf apply has run, after it."
@@ -268,18 +276,6 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
         error=LmsconfError,
     )
     return kept
-
-
-def _parsed_head(text: str) -> str:
-    digest = text.strip().lower()
-    refuse_if(
-        (
-            not re.fullmatch("[0-9a-f]{64}", digest),
-            f"--head {text}: that is not a digest",
-            "Pass 64 digits that `evidence head` printed.",
-        )
-    )
-    return digest
 
 
 def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> None:

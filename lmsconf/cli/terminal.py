@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from math import ceil, inf
-from typing import IO, TYPE_CHECKING, Final, TextIO
+from typing import IO, TYPE_CHECKING, Final, TextIO, cast
 
 from lmsconf.errors import Terminated
 from lmsconf.model.calls import RateLimit, Report, RunProgress
@@ -25,7 +25,6 @@ from lmsconf.render.resource_wording import count_text, rate_text
 from lmsconf.support.interrupts import defer_interrupts, handle_signal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.progress import Progress
 
 
@@ -108,13 +107,12 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
             running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
                 ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
             )
-        for cut in cuts:
-            if isinstance(cut, Terminated):
-                raise cut
         # The pager gets Ctrl-C too, and decides what it means.
-        with handle_signal(signal.SIGINT, signal.SIG_IGN):
-            if running.stdin is not None:
-                _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
+        with handle_signal(signal.SIGINT, signal.SIG_IGN), cast("IO[bytes]", running.stdin) as pipe:
+            for cut in cuts:
+                if isinstance(cut, Terminated):
+                    raise cut
+            _feed(pipe, text.encode(stream.encoding or "utf-8", "backslashreplace"))
             return running.wait() not in (126, 127)  # a shell cannot run the command
     except OSError:
         if running is not None:
@@ -127,7 +125,7 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def _feed(pipe: IO[bytes], content: bytes) -> None:
-    """Write all into the pager, or as much as it takes. Nothing is buffered, so closing never waits for the pager."""
+    """Write all into the pager, or as much as it takes, and close the pipe, which has no buffer to wait for."""
     rest = memoryview(content)
     with suppress(BrokenPipeError), pipe:
         while rest:
@@ -136,8 +134,6 @@ def _feed(pipe: IO[bytes], content: bytes) -> None:
 
 def _terminate(running: subprocess.Popen[bytes]) -> None:
     """End the pager, after a while by force."""
-    if running.stdin is not None:
-        running.stdin.close()
     running.terminate()
     try:
         running.wait(_SECONDS)
@@ -158,15 +154,14 @@ class LimitWording:
 
     def __init__(self) -> None:
         self._told_at = -inf
-        self._begun: tuple[float, int] | None = None
-        self._seen_at = 0.0
+        self._measured: tuple[float, float, int] | None = None
         self._resumes_at = 0.0
 
     def due_line(self, progress: RunProgress) -> str | None:
         """Return the line to show now, if one is due."""
         limit = progress.limit
         if limit is None:
-            self._begun = None
+            self._measured = None
             return None
         is_paused = limit.resumes_in > LIMIT_EVERY or limit.at < self._resumes_at
         line = self._pause(limit) if is_paused else self._rate(progress, limit)
@@ -179,19 +174,18 @@ class LimitWording:
         resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
         if resumes_at > self._resumes_at + SAME_PAUSE:
-            self._resumes_at, self._begun = resumes_at, None
+            self._resumes_at, self._measured = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
         if limit.at - self._told_at >= LIMIT_EVERY:
             return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
         return None
 
     def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
-        if self._begun is None:
-            self._seen_at = limit.at
+        seen_at, begun, done_before = self._measured or (limit.at, limit.at, progress.done)
         # For three seconds, responses to requests that were sent before the limit still come in.
-        if self._begun is None or limit.at < self._seen_at + 3.0:
-            self._begun = (limit.at, progress.done)
-        begun, done_before = self._begun
+        if limit.at < seen_at + 3.0:
+            begun, done_before = limit.at, progress.done
+        self._measured = seen_at, begun, done_before
         seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
         tells_enough = seconds >= 15.0 and done >= 10  # for an estimate
         if limit.rate is None or not tells_enough or not left or limit.at - self._told_at < LIMIT_EVERY:
@@ -207,7 +201,7 @@ _bars: list[Progress] = []
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
-    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is written above it.
 
     label: what is under way. The callback is thread-safe.
     """
@@ -216,15 +210,8 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    limits, above, name = LimitWording(), Text(), escape_terminal(label)
-
-    class BarBelowText(Progress):
-        def get_renderables(self) -> Iterator[RenderableType]:
-            if above.plain:
-                yield above
-            yield from super().get_renderables()
-
-    with BarBelowText(
+    limits, name = LimitWording(), escape_terminal(label)
+    with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}", markup=False),
@@ -233,14 +220,13 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Report]:
         transient=True,
     ) as shown:
         task = shown.add_task(name, total=None, count="")
-        _bars.append(shown)
 
         def tell(progress: RunProgress) -> None:
-            line = limits.due_line(progress)
-            if line or progress.limit is None:
-                above.plain = f"{name}: {line}" if line else ""
+            if line := limits.due_line(progress):
+                shown.console.print(Text(f"{name}: {line}"))
             shown.update(task, completed=progress.done, total=progress.total, count=count_text(progress))
 
+        _bars.append(shown)
         try:
             yield tell
         finally:

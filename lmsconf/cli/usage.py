@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import Final, NoReturn
 
 import click
@@ -221,18 +221,13 @@ class _HelpFormatter(click.HelpFormatter):
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         if self.width < 60:
+            lead = " " * (self.current_indent + 2)
+            narrow = TextWrapper(self.width - len(lead), break_on_hyphens=False, break_long_words=False)
             # A name that is wider than its column has its text below it; a list of choices is cut after `|`.
-            col_max, lead = 2, " " * (self.current_indent + 2)
-            pieces = (
-                (
-                    wrap(
-                        term.replace("|", "| "), self.width - len(lead), break_on_hyphens=False, break_long_words=False
-                    ),
-                    text,
-                )
-                for term, text in rows
-            )
-            rows = [(f"\n{lead}".join(lines).replace("| ", "|"), text) for lines, text in pieces]
+            rows = [
+                (f"\n{lead}".join(narrow.wrap(name.replace("|", "| "))).replace("| ", "|"), text) for name, text in rows
+            ]
+            col_max = 2
         super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
 
 

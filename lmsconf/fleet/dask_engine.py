@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, from_json
-from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError, refuse_if
 from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
 from lmsconf.fleet.fleet_run import Listener, run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
@@ -39,8 +39,6 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
     unencrypted: whether plans may travel unencrypted. Raises LmsconfError where Dask is not installed, UsageError for
     no address, one without TLS to another machine, and TLS without certificates.
     """
-    if address is not None:
-        address = _refuse_unencrypted(address, unencrypted)
     try:
         import dask.config
         import distributed  # noqa: F401  reads its part of the configuration
@@ -48,20 +46,23 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
         raise LmsconfError(
             "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
         ) from missing
-    if address is None:
-        configured = dask.config.get("scheduler-address", None)
-        if not configured:
-            raise UsageError(
-                "--engine dask needs the address of a scheduler",
-                hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
-            )
-        address = _refuse_unencrypted(str(configured), unencrypted)
-    if address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None):
-        raise UsageError(
+    configured = address or dask.config.get("scheduler-address", None)
+    refuse_if(
+        (
+            not configured,
+            "--engine dask needs the address of a scheduler",
+            "Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
+        )
+    )
+    address = _refuse_unencrypted(str(configured), unencrypted)
+    refuse_if(
+        (
+            address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None),
             f"{address} needs certificates, and Dask's configuration names none",
-            hint="Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+            "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
             "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY to the paths of PEM files.",
         )
+    )
     return address
 
 
@@ -96,7 +97,6 @@ class _DaskWorkers:
     def __init__(self, client: Any, digests: ProjectDigests, folder: Path, most: int, time_limit: float | None) -> None:
         self._client, self._name, self._most = client, secrets.token_hex(6), most
         self._digests, self._folder, self._time_limit = digests, folder, time_limit
-        self._is_interrupted = False
 
     def run(self, task: FleetTask) -> FleetEntry:
         """Submit a task, and wait for its result; write its file."""
@@ -124,15 +124,12 @@ class _DaskWorkers:
         if job.plan is not None:
             with suppress(OSError):  # the scheduler has ended, and what it noted with it
                 Event(attempt_event(self._name, task.workspace), client=self._client).clear()
-        if result.entry is not None:
-            return self._kept(task, result.entry, result.text)
-        if result.problem is not None and not self._is_interrupted:
+        if result.problem is not None:
             return task.lost(ExitCode.ERROR, result.problem)
-        return _lost_by_scheduler(task, None)
+        return self._kept(task, result)
 
     def interrupt(self, number: signal.Signals) -> None:
         """Interrupt the tasks that run, and let no other one begin."""
-        self._is_interrupted = True
         with suppress(OSError):
             self._client.run(interrupt_run, self._name, int(number), on_error="ignore")
 
@@ -147,22 +144,28 @@ class _DaskWorkers:
             plan=read_text(plan_path(str(task.out), task.workspace), regular=True) if is_apply else None,
         )
 
-    def _kept(self, task: FleetTask, entry: FleetEntry, text: str | None) -> FleetEntry:
-        if entry.workspace != task.workspace or entry.file not in (None, *result_files(task.workspace)):
+    def _kept(self, task: FleetTask, result: DaskResult) -> FleetEntry:
+        """Return the entry of a task, after its file is written here."""
+        entry, text = result.entry, str(result.text)
+        if (
+            entry is None
+            or entry.workspace != task.workspace
+            or entry.file not in (None, *result_files(task.workspace))
+        ):
             raise LmsconfError(f"a Dask worker has returned the result of another task than {task.workspace}")
         if entry.file is None or task.out is None:
             return entry
         is_plan = entry.file == plan_path(task.out, task.workspace).name
-        if is_plan and (differing := self._digests.made_elsewhere(str(text))):
+        if is_plan and (differing := self._digests.made_elsewhere(text)):
             return task.lost(ExitCode.ERROR, other_project(differing))
-        write_atomically(Path(task.out, entry.file), str(text))
+        write_atomically(Path(task.out, entry.file), text)
         return entry
 
 
-def _lost_by_scheduler(task: FleetTask, error: Exception | None) -> FleetEntry:
-    """Return the entry of a task that Dask has no result of. error: of the worker, if it is known."""
+def _lost_by_scheduler(task: FleetTask, error: Exception) -> FleetEntry:
+    """Return the entry of a task that Dask has no result of. error: of the scheduler or the worker."""
     message, code = "the Dask scheduler has lost the task", ExitCode.UNREACHABLE
-    if error is not None and not isinstance(error, CancelledError):
+    if not isinstance(error, CancelledError):
         name = type(error).__name__
         message, code = _FAILURES.get(name, f"the Dask worker failed with {name}"), ExitCode.ERROR
     return task.lost(

@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, json_at, to_json, value_at
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, raise_found, refuse_if
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
-from lmsconf.fleet.worker import BOUND, is_interrupted, task_process
+from lmsconf.fleet.worker import BOUND, interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
 from lmsconf.model.canonical_json import Json, sha256, sha256_of_bytes
 from lmsconf.model.fleet import LOST, FleetEntry
@@ -57,41 +57,25 @@ class DaskResult(Struct, frozen=True, kw_only=True):
 
 def run_task(tool: Json, document: str) -> str:
     """Run the task of a DaskJob for a coordinator of this version; return a DaskResult, both as JSON."""
-    other = _refused("fleet/worker-tool", "the worker has another version of lmsconf", "Install the same version.")
-    return json.dumps(to_json(_result(document) if tool == TOOL else other))
-
-
-def _result(document: str) -> DaskResult:
-    """Return the result of a task; that of a task without one where an exception is raised."""
     try:
-        job = msgspec.json.decode(document, type=DaskJob)
-        root = Path(job.root).absolute()
-        return _refusal(root, job) or _answered(root, job)
-    except LmsconfError as error:
-        return _refused(error.code, error.message, error.hint)
-    except Exception as error:  # its text may hold a value, and Dask would log it
-        return _refused(LOST, f"the worker failed with {type(error).__name__}")
-
-
-def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
-    """Return why a task is not begun; None if it can be."""
-    if is_interrupted(job.run):
-        return _refused("interrupted", "the run was interrupted")
-    if not (root / PROJECT_FILE).is_file():
-        return _refused(
-            "fleet/worker-project",
-            f"the worker has no project in {root}",
-            "Name its folder on the workers with --worker-project.",
+        refuse_if(
+            (tool != TOOL, "the worker has another version of lmsconf", "Install the same version."),
+            error=partial(LmsconfError, code="fleet/worker-tool"),
         )
-    differing = [name for name, digest in job.project.items() if _digest(root, name) != digest]
-    return DaskResult(problem=other_project(differing)) if differing else None
+        result = _result(msgspec.json.decode(document, type=DaskJob))
+    except LmsconfError as error:
+        result = DaskResult(problem=error.problems[0])
+    except Exception as error:  # its text may hold a value, and Dask would log it
+        result = DaskResult(problem=Problem(code=LOST, message=f"the worker failed with {type(error).__name__}"))
+    return json.dumps(to_json(result))
 
 
-def _answered(root: Path, job: DaskJob) -> DaskResult:
-    """Let a process run the task; return its entry, with the text of the file that it has written."""
+def _result(job: DaskJob) -> DaskResult:
+    """Let a process run a task; return its entry, with the text of the file that it has written."""
     from distributed import get_worker
 
-    worker = get_worker()
+    worker, root = get_worker(), Path(job.root).absolute()
+    _refuse_other_project(root, job)
     with TemporaryDirectory(prefix="lmsconf-", dir=worker.local_directory) as folder:
         task = replace(job.task, out=folder)
         if job.plan is not None:
@@ -101,6 +85,22 @@ def _answered(root: Path, job: DaskJob) -> DaskResult:
             entry = process.run(task, job.time_limit, lambda: worker.status.name not in _ENDING)
         text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))
     return DaskResult(entry=entry, text=text)
+
+
+def _refuse_other_project(root: Path, job: DaskJob) -> None:
+    """Raise LmsconfError where a task is not begun: its run was interrupted, or the coordinator has other files."""
+    if job.run in interrupted:
+        raise LmsconfError("the run was interrupted", code=LOST)
+    refuse_if(
+        (
+            not (root / PROJECT_FILE).is_file(),
+            f"the worker has no project in {root}",
+            "Name its folder on the workers with --worker-project.",
+        ),
+        error=partial(LmsconfError, code="fleet/worker-project"),
+    )
+    differing = [name for name, digest in job.project.items() if _digest(root, name) != digest]
+    raise_found([other_project(differing)] if differing else [])
 
 
 def attempt_event(run: str, workspace: str) -> str:
@@ -132,11 +132,6 @@ def _attempted(task: FleetTask, root: Path, run: str) -> FleetTask:
 def _begun_plans(root: Path, run: str) -> frozenset[str]:
     """Return the digests of the plans that have begun before this worker's first task of a run. Raises LmsconfError."""
     return begun_plans(root)
-
-
-def _refused(code: str, message: str, hint: str | None = None) -> DaskResult:
-    """Return the result of a task that was not begun, or has none."""
-    return DaskResult(problem=Problem(code=code, message=message, hint=hint))
 
 
 class ProjectDigests:

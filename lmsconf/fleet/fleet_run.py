@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 import signal
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack, suppress
@@ -213,8 +213,8 @@ def make_folder(folder: Path) -> None:
     with os_errors_as(f"--out {folder}: the folder cannot be used", "Name a new folder, in one that is writable."):
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)
-        if not folder.is_dir() or any(folder.iterdir()):
-            raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
+        is_empty = folder.is_dir() and not any(folder.iterdir())
+        refuse_if((not is_empty, f"--out {folder}: it is not an empty folder", "Name a new folder."))
         if not is_writable(folder / INDEX):
             raise PermissionError(None, "it is not writable")
 
@@ -226,10 +226,10 @@ def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = 
 
 def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex:
     """Return an index in the folder of a fleet. key: what it must be signed with. Raises LmsconfError."""
-    if not (folder / name).exists():
-        raise LmsconfError(f"{folder} has no {name}", hint="Name a folder that lmsconf fleet plan --out has made.")
+    hint = "Name a folder that lmsconf fleet plan --out has made."
+    refuse_if((not (folder / name).exists(), f"{folder} has no {name}", hint), error=LmsconfError)
     index = load_file(folder / name, load_fleet_index, key)
-    names: set[str] = set()
+    named = Counter(entry.workspace for entry in index.entries)
     for entry in index.entries:
         is_ours = _FILE_NAME.fullmatch(entry.workspace) and entry.file in (None, *result_files(entry.workspace))
         has_plan = entry.file == plan_path(folder, entry.workspace).name and entry.digest is not None
@@ -239,7 +239,7 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
                 f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}",
                 _EDITED,
             ),
-            (entry.workspace in names, f"{folder / name} names the workspace {entry.workspace} twice", _EDITED),
+            (named[entry.workspace] > 1, f"{folder / name} names the workspace {entry.workspace} twice", _EDITED),
             (
                 index.action is FleetAction.PLAN and not (entry.failed or has_plan),
                 f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest",
@@ -247,7 +247,6 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
             ),
             error=LmsconfError,
         )
-        names.add(entry.workspace)
     return index
 
 

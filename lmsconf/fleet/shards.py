@@ -8,7 +8,7 @@ reads it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -21,7 +21,7 @@ from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
+from lmsconf.model.fleet import FleetAction, FleetIndex, FleetReport, FleetShard, SharedChanges
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import FULL_UNDO, Change
 from lmsconf.render.jinja import template_text
@@ -95,61 +95,72 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
         (len(indexes) < len(folders), "a folder is named twice", _ONE_RUN),
         error=LmsconfError,
     )
-    _refuse_missing_shards(indexes.items())
-    entries = _entries(indexes.items())
+    _refuse_missing_shards(indexes)
+    found = ((entry, folder) for folder, index in indexes.items() for entry in index.entries)
+    placed = grouped(found, lambda one: one[0].workspace)
     selections = {index.shard.selection for index in indexes.values() if index.shard is not None}
+    entries = [alike[0] for alike in placed.values()]
+    files = [(folder / entry.file, out / entry.file) for entry, folder in entries if entry.file is not None]
     refuse_if(
+        *(
+            (
+                len(alike) > 1,
+                f"the workspace {name} is in two folders: {alike[0][1]} and {alike[-1][1]}",
+                _ONE_RUN,
+            )
+            for name, alike in placed.items()
+        ),
         (
-            not selections <= {selection_digest(entries)},
+            not selections <= {selection_digest(placed)},
             "the shards are parts of different selections of workspaces",
             "Run all jobs again, from one commit and with one --select.",
         ),
+        *(
+            (
+                file.is_symlink() or not file.is_file(),
+                f"{file} is missing, or not a file",
+                "Collect the folders as their jobs made them.",
+            )
+            for file, _ in files
+        ),
         error=LmsconfError,
     )
-    files = [(folder / entry.file, out / entry.file) for entry, folder in entries.values() if entry.file is not None]
-    for file, _ in files:
-        if file.is_symlink() or not file.is_file():
-            raise LmsconfError(f"{file} is missing, or not a file", hint="Collect the folders as their jobs made them.")
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
     created_at = min(index.created_at for index in indexes.values())
-    index = fleet_index({name: entry for name, (entry, _) in entries.items()}, first.action, created_at)
+    index = fleet_index({entry.workspace: entry for entry, _ in entries}, first.action, created_at)
     write_index(out, index, key)
     return index
 
 
-def _entries(indexes: Iterable[tuple[Path, FleetIndex]]) -> dict[str, tuple[FleetEntry, Path]]:
-    """Return the entry and the folder of each workspace. Raises LmsconfError for one in two folders."""
-    entries: dict[str, tuple[FleetEntry, Path]] = {}
-    for folder, index in indexes:
-        for entry in index.entries:
-            if entry.workspace in entries:
-                raise LmsconfError(
-                    f"the workspace {entry.workspace} is in two folders: {entries[entry.workspace][1]} and {folder}",
-                    hint=_ONE_RUN,
-                )
-            entries[entry.workspace] = entry, folder
-    return entries
-
-
-def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
+def _refuse_missing_shards(indexes: Mapping[Path, FleetIndex]) -> None:
     """Raise LmsconfError unless the folders are all shards of one plan, or none is a shard."""
-    (first, index), *_ = indexes
+    (first, index), *_ = indexes.items()
     of = _parts(index)
-    shards: dict[int, Path] = {}
-    for folder, other in indexes:
-        if _parts(other) != of:
-            raise LmsconfError(
-                f"{first} has {_in_words(index.shard)}, and {folder} has {_in_words(other.shard)}", hint=_ONE_RUN
+    numbered = ((other.shard, folder) for folder, other in indexes.items() if other.shard is not None)
+    shards = grouped(numbered, lambda one: one[0].number)
+    missing = [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]
+    refuse_if(
+        *(
+            (
+                _parts(other) != of,
+                f"{first} has {_in_words(index.shard)}, and {folder} has {_in_words(other.shard)}",
+                _ONE_RUN,
             )
-        if other.shard is not None and (known := shards.setdefault(other.shard.number, folder)) != folder:
-            raise LmsconfError(f"shard {other.shard} is in two folders: {known} and {folder}", hint=_ONE_RUN)
-    if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
-        raise LmsconfError(
+            for folder, other in indexes.items()
+        ),
+        *(
+            (len(same) > 1, f"shard {same[0][0]} is in two folders: {same[0][1]} and {same[-1][1]}", _ONE_RUN)
+            for same in shards.values()
+        ),
+        (
+            missing,
             f"{len(missing):,} of {of:,} shards missing: {name_list(missing, 10)}",
-            hint="Run their jobs again, and collect the folders of all shards.",
-        )
+            "Run their jobs again, and collect the folders of all shards.",
+        ),
+        error=LmsconfError,
+    )
 
 
 def _parts(index: FleetIndex) -> int:
@@ -167,14 +178,12 @@ _DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
 
 def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetReport:
     """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
-    if index.action is not FleetAction.PLAN:
-        return FleetReport(index=index)
     return FleetReport(
         index=index,
         shared=group_changes(
             (entry.workspace, load_file(folder / entry.file, loads, key).changes)
             for entry in index.entries
-            if entry.file is not None and not entry.failed
+            if index.action is FleetAction.PLAN and entry.file is not None and not entry.failed
         ),
     )
 

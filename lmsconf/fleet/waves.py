@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found
+from lmsconf.errors import ExitCode, LmsconfError, Problem, raise_found, refuse_if
 from lmsconf.fleet.fleet_run import (
     EVERY,
     Engine,
@@ -46,19 +46,25 @@ def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
 
     Raises LmsconfError, also if the results of the next one cannot be written there.
     """
-    if not is_writable(folder / APPLIED):
-        raise LmsconfError(
+    refuse_if(
+        (
+            not is_writable(folder / APPLIED),
             f"{folder / APPLIED} cannot be written, so the results cannot be saved",
-            hint="Check that the folder is writable, or copy it to one that is. Nothing was applied.",
-        )
+            "Check that the folder is writable, or copy it to one that is. Nothing was applied.",
+        ),
+        error=LmsconfError,
+    )
     if not (folder / APPLIED).exists():
         return None
     index = read_index(folder, key, APPLIED)
-    if index.action is not FleetAction.APPLY:
-        raise LmsconfError(
+    refuse_if(
+        (
+            index.action is not FleetAction.APPLY,
             f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply",
-            hint="Delete it: nothing in it was applied.",
-        )
+            "Delete it: nothing in it was applied.",
+        ),
+        error=LmsconfError,
+    )
     return index
 
 
@@ -113,22 +119,16 @@ def apply_waves(
     results: dict[str, FleetEntry] = {}
     stopped: str | None = None
     for selector, wave in waves.items():
-        tasks: list[FleetTask] = []
-        for entry in wave:
-            known = _result_without_task(entry, earlier.get(entry.workspace), stopped)
-            if known is None:
-                tasks.append(make_task(entry))
-            else:
-                results[entry.workspace] = known
-        if stopped is not None:
-            continue
+        known = (_result_without_task(entry, earlier.get(entry.workspace), stopped) for entry in wave)
+        results |= {entry.workspace: entry for entry in known if entry is not None}
+        tasks = [make_task(entry) for entry in wave if entry.workspace not in results]
         try:
-            with listen(f"Wave {selector}", len(tasks)) as tell:
-                run_tasks(tasks, engine, results, tell)
+            if tasks:
+                with listen(f"Wave {selector}", len(tasks)) as tell:
+                    run_tasks(tasks, engine, results, tell)
         finally:  # the engine may fail after some results
             write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
-        stopped = _why_stopped(selector, [results[entry.workspace] for entry in wave], max_failures)
-    write_index(folder, fleet_index(earlier | results, FleetAction.APPLY, created_at), key, APPLIED)
+        stopped = stopped or _why_stopped(selector, [results[entry.workspace] for entry in wave], max_failures)
     return fleet_index(results, FleetAction.APPLY, created_at)
 
 

@@ -86,20 +86,16 @@ _LOOK: Final = 0.5
 _changing = threading.Lock()
 _idle: dict[str, list[TaskProcess]] = defaultdict(list)
 _running: dict[str, set[TaskProcess]] = defaultdict(set)
-_interrupted: dict[str, int] = {}
+interrupted: dict[str, int] = {}
+"""Run → the signal that it was interrupted with."""
 
 
 def interrupt_run(run: str, number: int) -> None:
     """Send a signal to the processes that work on tasks of a run; its other tasks are not begun in this process."""
     with _changing:
-        _interrupted[run] = number
+        interrupted[run] = number
         for process in _running[run]:
             process.send_signal(number)
-
-
-def is_interrupted(run: str) -> bool:
-    """Whether a run was interrupted."""
-    return run in _interrupted
 
 
 def kill_run(run: str) -> None:
@@ -191,14 +187,14 @@ def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str
         process = process or TaskProcess(root, environ, *options)
     with _changing:
         _running[run].add(process)
-        if run in _interrupted:
-            process.send_signal(_interrupted[run])
+        if run in interrupted:
+            process.send_signal(interrupted[run])
     try:
         yield process
     finally:
         with _changing:
             _running[run].discard(process)
-            is_reusable = process.poll() is None and run not in _interrupted
+            is_reusable = process.poll() is None and run not in interrupted
             if is_reusable:
                 process.idle_since = time.monotonic()
                 _idle[run].append(process)

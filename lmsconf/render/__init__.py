@@ -35,17 +35,19 @@ PLAN_EXTRACTS = _views("plan", digest="reports", gitlab="reports")
 """Views of single values of a plan, for scripts."""
 PLAN_PROBLEMS_VIEWS = _views("problems", github="ci_formats", sarif="ci_formats", codequality="ci_formats")
 """Views of problems, or those of a plan, which show each at its line in a code review."""
-APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="html")
+APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="reports", markdown="markdown", html="apply.html.j2")
 DRIFT_VIEWS = _views(
     "drift",
     text="drift.txt.j2",
     json="reports",
-    junit="ci_formats",
+    junit="drift.xml.j2",
     sarif="ci_formats",
     markdown="markdown",
-    html="html",
+    html="drift.html.j2",
 )
-FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="reports", markdown="markdown", html="html")
+GRAPH_VIEWS = _views("graph", mermaid="graph.mermaid.j2", dot="graph.dot.j2")
+"""A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
+FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="reports", markdown="markdown", html="fleet.html.j2")
 SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS = {
@@ -53,7 +55,7 @@ PROBLEMS_VIEWS = {
     **PLAN_PROBLEMS_VIEWS,
 }
 RUN_VIEWS = _views("run", text="run.txt.j2", json="reports")
-RUNS_VIEWS = _views("runs", text="outcome_wording", json="reports")
+RUNS_VIEWS = _views("runs", text="runs.txt.j2", json="reports")
 ACCESS_VIEWS = _views("access", text="access.txt.j2", json="reports", csv="people_reports")
 AUDIENCE_VIEWS = _views("audience", text="people_reports", json="reports", csv="people_reports")
 EXPLAIN_VIEWS = _views("explain", text="explain.txt.j2", json="help_pages")

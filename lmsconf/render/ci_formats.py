@@ -4,56 +4,31 @@ problems_github       annotations: workflow commands of GitHub Actions
 problems_codequality  GitLab's Code Quality report
 problems_sarif        SARIF 2.1.0, for code scanning
 drift_sarif           the same for a drift report, with a rule for each state of a finding
-drift_junit           a drift report as JUnit XML: a suite per kind, a case per resource
 
 prefix, where there is one: the path of the project in its repository, with a slash at the end.
 
-In JUnit a resource that is as declared passes, a finding fails, a difference that is ignored or not applied
-yet is skipped with its reason, and a resource that could not be compared is an error. The document is valid
-under both common schemas, Ant's and Jenkins'. Names are escaped by `escape_terminal`, in URIs by
-percent-encoding.
+Names are escaped by `escape_terminal`, in URIs by percent-encoding.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
 from lmsconf import __version__
-from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.errors import Problem, SourceLocation
+from lmsconf.model.canonical_json import sha256
 from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.model.lint_codes import RULES
-from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.jinja import template_text
 from lmsconf.render.plan_wording import problem_message
 from lmsconf.render.resource_wording import sort_by_severity
-
-REST: Final = "manifests and workspace"
-"""The suite of errors that concern no declared resource."""
-
-
-def drift_junit(drift: DriftReport) -> str:
-    """Return the report as JUnit XML; kinds without cases have no suite."""
-    declared = {str(address): address for address in drift.managed}
-    cases: list[tuple[Address, str, object]] = [
-        *((one.address, "finding", one) for one in drift.findings),
-        *((one.address, "not applied", one) for one in drift.not_applied),
-        *((one.finding.address, "ignored", one) for one in drift.ignored),
-        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
-    ]
-    failing = {address for address, _, _ in cases}
-    cases += [(address, "as declared", address) for address in drift.managed if address not in failing]
-    suites = grouped(sorted(cases, key=lambda case: case[0]), lambda case: case[0].kind)
-    return template_text("drift.xml.j2", drift=drift, suites=suites, rest=REST)
-
 
 PROJECT: Final = SourceLocation("lmsconf.yaml", 1, 1)
 """The location of a finding about an undeclared resource: the project file, which declares ownership."""
@@ -66,19 +41,13 @@ def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
 
 def problems_github(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
-    return "".join(f"{_annotation(problem, prefix)}\n" for problem in problems_of(shown))
-
-
-def _annotation(problem: Problem, prefix: str) -> str:
-    where = problem.source
-    place = {} if where is None else {"file": prefix + where.file, "line": str(where.line), "col": str(where.column)}
-    properties = ",".join(
-        "=".join((key, _escaped(r"[%\r\n:,]", value))) for key, value in {**place, "title": problem.code}.items()
+    return template_text(
+        "github.txt.j2",
+        problems=problems_of(shown),
+        prefix=prefix,
+        value=partial(_escaped, r"[%\r\n:,]"),
+        data=partial(_escaped, r"[%\r\n]"),
     )
-    message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
-    lines = [_escaped(r"[%\r\n]", text) for text in (message, problem.hint) if text]
-    command = "notice" if problem.severity is Severity.NOTE else problem.severity.value
-    return f"::{command} {properties}::{'%0A'.join(lines)}"
 
 
 def _escaped(active: str, text: str) -> str:
@@ -87,32 +56,16 @@ def _escaped(active: str, text: str) -> str:
 
 
 def problems_codequality(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
-    """Return one finding for each problem. GitLab needs a file and a line: without one it is the project file's."""
-    severities = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
-    seen: Counter[str] = Counter()
-    findings: list[Json] = []
-    for problem in problems_of(shown):
-        # Without the line, so that GitLab knows the finding again after other lines have changed.
-        place = problem.source or PROJECT
-        content = sha256([place.file, problem.address, problem.message, problem.code])
-        findings.append(
-            {
-                "description": _problem_text(problem),
-                "check_name": problem.code,
-                "fingerprint": sha256([content, seen[content]]),
-                "severity": severities[problem.severity],
-                "location": {"path": escape_terminal(prefix + place.file), "lines": {"begin": place.line or 1}},
-            }
-        )
-        seen[content] += 1
-    return json.dumps(findings, indent=2, ensure_ascii=False) + "\n"
+    """Return one finding for each problem, as GitLab's Code Quality report."""
+    return _document("codequality.json.j2", prefix, problems=problems_of(shown))
 
 
 def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
     """Return problems with one rule for each of their codes."""
     problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
     analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
-    return _sarif(
+    return _document(
+        "sarif.json.j2",
         prefix,
         problems=problems,
         codes=sorted({problem.code for problem in problems} | RULES.keys()),
@@ -125,15 +78,16 @@ def problems_sarif(shown: Plan | Sequence[Problem], prefix: str = "") -> str:
 
 def drift_sarif(drift: DriftReport, prefix: str = "") -> str:
     """Return the report as SARIF with one run and a rule per state."""
-    return _sarif(prefix, drift=drift, states=list(DriftState))
+    return _document("sarif.json.j2", prefix, drift=drift, states=list(DriftState))
 
 
-def _sarif(prefix: str, **values: object) -> str:
-    """Return a document of the template, which knows these values, and how texts are written."""
+def _document(template: str, prefix: str, **values: object) -> str:
+    """Return the JSON of a template, which knows these values, and how texts are written."""
     text = template_text(
-        "sarif.json.j2",
+        template,
         version=__version__,
         PROJECT=PROJECT,
+        prefix=prefix,
         # File names may contain undecodable bytes (surrogates).
         uri=lambda file: quote(prefix + file, errors="surrogatepass"),
         sha256=sha256,

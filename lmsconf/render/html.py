@@ -1,105 +1,39 @@
-"""Plans, reports, drift, fleets and snapshots as HTML pages: what their templates are given; and graphs.
+"""Plans as HTML pages: what their template is given, and the graph of a plan's calls, which is laid out here.
 
-Of a plan's calls a page has a graph, laid out here; that of resources that need each other is Mermaid or DOT.
+The pages of other values are templates alone.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import accumulate, count, repeat
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from statistics import fmean
-from typing import Final
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import SourceLocation
-from lmsconf.model.calls import Call, CallStatus
-from lmsconf.model.declarations import DependencyGraph
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.fleet import FleetReport
-from lmsconf.model.names import count_noun, escape_invisible, grouped
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.render.drift_report import COUNTED, SIGNS, findings_by_state
-from lmsconf.render.jinja import html_page, template_text
-from lmsconf.render.outcome_wording import STATUS_TITLES, outcomes_by_status, shared_headline
-from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import apply_command, group_by_risk, risk_heading
-
-MOST_ROWS: Final = 2_000
-"""How many rows a page shows."""
-
-
-class Row(Struct, frozen=True):
-    """A row that opens. state: what it is filtered by, and the class of its colour unless `colour` is given.
-
-    value: what it shows in short and in full. only_in: the one workspace that has it.
-    """
-
-    anchor: str
-    state: str
-    sign: str
-    value: Change | CallOutcome | DriftFinding
-    source: SourceLocation | None = None
-    colour: str | None = None
-    only_in: str | None = None
-
-
-class RowGroup(Struct, frozen=True):
-    """Rows under a heading. names: the workspaces that have all of them."""
-
-    heading: str
-    rows: Sequence[Row]
-    names: Sequence[str] = ()
-
-
-class ShownRows(Struct, frozen=True):
-    """The rows that a page shows of all. states: state → label, in the order of the filter."""
-
-    groups: Sequence[RowGroup]
-    total: int
-    states: Mapping[str, str]
-
-
-def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
-    """Return the first rows of groups."""
-    every = list(groups)
-    above = accumulate((len(group.rows) for group in every), initial=0)
-    shown = [
-        replace(group, rows=group.rows[: MOST_ROWS - number])
-        for group, number in zip(every, above, strict=False)
-        if number < MOST_ROWS
-    ]
-    return ShownRows(shown, sum(len(group.rows) for group in every), states)
-
-
-_ACTIONS: Final = {
-    Action.DELETE.value: "Deleted",
-    Action.REPLACE.value: "Replaced",
-    Action.UPDATE.value: "Changed",
-    Action.CREATE.value: "Created",
-}
+from lmsconf.model.calls import Call
+from lmsconf.model.names import grouped
+from lmsconf.model.plan import Plan
+from lmsconf.render.jinja import html_page
+from lmsconf.render.resource_wording import MOST_ROWS, apply_command, group_by_risk, risk_heading
 
 
 def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
-    digest, anchors = plan_digest(plan), _anchors(plan.changes)
-    is_cut = len(plan.changes) > MOST_ROWS
-    groups = (
-        RowGroup(risk_heading(risk, group), [_change_row(anchors.get(str(one.address), ""), one) for one in group])
+    digest, is_cut = plan_digest(plan), len(plan.changes) > MOST_ROWS
+    numbers = {str(change.address): number for number, change in enumerate(plan.changes, 1)}
+    groups = [
+        (risk, risk_heading(risk, group), [(numbers[str(change.address)], change) for change in group])
         for risk, group in group_by_risk(plan.changes).items()
-    )
+    ]
+    shown = [row for _, _, rows in groups for row in rows][:MOST_ROWS]
+    anchors = {str(change.address): f"change-{number}" for number, change in shown}
     return html_page(
         "plan.html.j2",
         plan=plan,
         digest=digest,
         command=apply_command(plan, digest),
-        rows=_first_rows(groups, _ACTIONS),
+        groups=groups,
         anchors=anchors,
         numbers={call.id: number for number, call in enumerate(plan.calls, 1)},
         left_out={call.id for call in plan.calls if is_cut and str(call.address) not in anchors},
@@ -110,112 +44,6 @@ def plan_html(plan: Plan) -> str:
         actions={str(change.address): change.action.value for change in plan.changes},
         short_label=short_label,
     )
-
-
-def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
-    """Return address → HTML anchor of its row, of the changes that the page shows: the riskiest."""
-    numbers = {str(change.address): number for number, change in enumerate(changes, 1)}
-    by_risk = [str(change.address) for group in group_by_risk(changes).values() for change in group]
-    return {at: f"change-{numbers[at]}" for at in by_risk[:MOST_ROWS]}
-
-
-def _change_row(anchor: str, change: Change, only_in: str | None = None) -> Row:
-    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, source=change.source, only_in=only_in)
-
-
-_CALL_SIGNS: Final = {
-    CallStatus.FAILED: "✗",
-    CallStatus.BLOCKED: "–",  # noqa: RUF001  # a dash
-    CallStatus.NOT_ATTEMPTED: "…",
-    CallStatus.DONE: "✓",
-}
-
-
-def apply_html(report: ApplyReport) -> str:
-    """Render an apply report as an HTML page, failures first."""
-    groups = (
-        RowGroup(heading, [Row(f"call-{number}", status.value, _CALL_SIGNS[status], one) for number, one in group])
-        for status, heading, group in outcomes_by_status(report)
-    )
-    return html_page(
-        "apply.html.j2",
-        report=report,
-        cards=[(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()],
-        rows=_first_rows(groups, {status.value: title for status, title in STATUS_TITLES.items()}),
-    )
-
-
-_DRIFT_COLOURS: Final = {
-    DriftState.CHANGED: "update",
-    DriftState.MISSING: "delete",
-    DriftState.RENAMED: "update",
-    DriftState.UNDECLARED: "replace",
-    DriftState.UNMANAGED: "create",
-}
-
-
-def drift_html(drift: DriftReport) -> str:
-    """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
-    groups = (
-        RowGroup(
-            heading,
-            [
-                Row(f"finding-{number}", state.value, SIGNS[state], one, one.source, _DRIFT_COLOURS[state])
-                for number, one in group
-            ],
-        )
-        for state, heading, group in findings_by_state(drift)
-    )
-    rows = _first_rows(groups, {state.value: words.capitalize() for state, words in COUNTED.items()})
-    cards = [(_DRIFT_COLOURS[state], drift.count(state), words) for state, words in COUNTED.items()]
-    if not drift.counts_unmanaged:  # those that are not findings have no colour
-        cards[-1] = ("uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed")
-    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
-
-
-def fleet_html(report: FleetReport) -> str:
-    """Render the results of a fleet as an HTML page: failures first, then the changes that workspaces share."""
-    entries = report.index.entries
-    return html_page(
-        "fleet.html.j2",
-        report=report,
-        noun=count_noun(len(entries), "workspace"),
-        rows=_first_rows(_shared(report), _ACTIONS),
-        entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
-    )
-
-
-def _shared(report: FleetReport) -> Iterator[RowGroup]:
-    numbers = count(1)
-    for shared in report.shared:
-        changes = zip(shared.changes, shared.workspaces if shared.one_each else repeat(None), strict=False)
-        rows = [_change_row(f"c{next(numbers)}", change, name) for change, name in changes]
-        yield RowGroup(
-            shared_headline(shared, len(report.index.entries)),
-            rows,
-            () if shared.one_each else shared.workspaces,
-        )
-
-
-def _graph_text(template: str, network: DependencyGraph) -> str:
-    """Return the text of a template, which knows how nodes are called, and how their labels are escaped."""
-    return template_text(
-        template,
-        network=network,
-        ids={address: f"n{number}" for number, address in enumerate(network.shapes)},
-        # Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box.
-        brackets={"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")},
-        # In Mermaid quotes, and what acts in HTML and Markdown, become numeric entities.
-        escaped=lambda text: re.sub(r'[#"`*_~\[\]<>&;\\]', lambda act: f"#{ord(act[0])};", escape_invisible(text)),
-        quoted=lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
-    )
-
-
-GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
-    "mermaid": partial(_graph_text, "graph.mermaid.j2"),
-    "dot": partial(_graph_text, "graph.dot.j2"),
-}
-"""A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
 
 
 MAX_BOXES = 300

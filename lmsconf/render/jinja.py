@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -23,9 +23,11 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import names, problem_codes
+from lmsconf.model.address import Address
 from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
+from lmsconf.model.plan import total_taken
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render import (
     drift_report,
@@ -38,6 +40,7 @@ from lmsconf.render import (
 )
 from lmsconf.render.escape import (
     NAME_SIZE,
+    choose_variants,
     escape_html,
     escape_markdown,
     escape_terminal,
@@ -71,8 +74,7 @@ def html_page(template: str, /, **values: object) -> str:
 
 def template_view(template: str, /, **values: object) -> str:
     """Return the page, the document or the text for a terminal of a template, as its name says."""
-    views = {"html": html_page, "xml": template_text, "txt": terminal_text}
-    return views[template.split(".")[1]](template, **values)
+    return {"html": html_page, "txt": terminal_text}.get(template.split(".")[1], template_text)(template, **values)
 
 
 def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
@@ -124,6 +126,7 @@ def environment(kind: str) -> Environment:
         extensions=(_JoinedLines,) if kind == "html" else (),
     )
     made.globals |= {
+        "Address": Address,
         "drift_report": drift_report,
         "effects_tables": effects_tables,
         "effects_wording": effects_wording,
@@ -136,6 +139,8 @@ def environment(kind: str) -> Environment:
         "text": text,
         "request_body_json": request_body_json,
         "group_blocked": group_blocked,
+        "total_taken": total_taken,
+        "fitted": _fitted,
         "group_failures": group_failures,
         "utc": format_utc,
         "undo_command": undo_command,
@@ -150,6 +155,9 @@ def environment(kind: str) -> Environment:
         "fence": lambda text, language="": _escaped(markdown_fence(text, language)),
         "cut": partial(_shortened, escape_markdown),
         "code": partial(_shortened, markdown_code),
+        # In Mermaid quotes, and what acts in HTML and Markdown, become numeric entities.
+        "mermaid": lambda text: re.sub(r'[#"`*_~\[\]<>&;\\]', lambda act: f"#{ord(act[0])};", escape_invisible(text)),
+        "dot": lambda text: '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"',
         "html": partial(_shortened, escape_html),
         "headline": drift_report.finding_headline,
         "ignored_sentence": drift_report.ignored_sentence,
@@ -169,6 +177,11 @@ class _JoinedLines(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         return re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])", lambda found: f"{{#{chr(10) * found[0].count(chr(10))}#}}", source)
+
+
+def _fitted(entries: Sequence[Sequence[str]], room: int | None) -> list[str | None]:
+    """Return the printed text of each entry that has room, None for one that has not. Its texts: the shortest first."""
+    return choose_variants([[partial(_escaped, text) for text in variants] for variants in entries], room)[0]
 
 
 def _html_lines(text: str | None) -> Markup:

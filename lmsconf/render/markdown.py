@@ -22,17 +22,13 @@ from lmsconf.model.drift import DriftReport
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
+from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording
 from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_by_state, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
     cause_places,
-    effects_caveats,
-    first_sentences,
-    more_contents,
-    tells_effects,
 )
 from lmsconf.render.escape import UNLIMITED, SizeLimit, TextVariant, byte_size, choose_variants, truncate
 from lmsconf.render.jinja import markdown_macro
@@ -46,7 +42,7 @@ from lmsconf.render.outcome_wording import (
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
 from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
-    Risk,
+    SAFE,
     apply_command,
     count_unmanaged,
     group_by_risk,
@@ -128,23 +124,23 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
-    shown = [
-        _fitted_settings(heading, lines, room) for heading, lines in plan_wording.settings_lists(plan).items() if lines
-    ]
-    head = _plan("head", plan, _fitted_effects(plan, room), shown)
+    head = _plan("head", plan, room)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
     sections = [
         *_effects_sections(plan, limit),
         _problems([problem for problem in plan.problems if problem.is_error]),
         *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal, limit)),
-        *(section for risk, section in changes if not risk.safe),
+        *(section for risk, section in changes if risk not in SAFE),
         Section(
             abandoned_heading(plan),
-            [_in_short(kind_nouns(one.address.kind), partial(_plan, "abandoned", one)) for one in plan.let_go],
+            [
+                _entry(kind_nouns(one.address.kind), partial(_plan, "abandoned", one), False, True)
+                for one in plan.let_go
+            ],
         ),
         _problems([problem for problem in problems if not problem.is_error]),
-        *(section for risk, section in changes if risk.safe),
+        *(section for risk, section in changes if risk in SAFE),
         Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
@@ -156,27 +152,6 @@ _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
 
 
-def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | None, Sequence[str]]:
-    """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
-    if not tells_effects(plan):
-        return (), None, ()
-    caveats = [[partial(_plan, "caveat", caveat)] for caveat in effects_caveats(plan.effects)]
-    sentences = [
-        [partial(_plan, "effect", effect, part) for part in ((), causes)]
-        for effect, causes in first_sentences(plan, cause_places(plan))
-    ]
-    (_, *texts), _ = choose_variants([[partial(_plan, "effects_headline", plan)], *caveats, *sentences], room)
-    told = list(filter(None, texts[len(caveats) :]))
-    return told, more_contents(plan, len(told)), list(filter(None, texts[: len(caveats)]))
-
-
-def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
-    """Return heading, lines that have room, how many have not, and how many of these are weaker."""
-    texts, _ = choose_variants([[partial(_plan, "setting", line)] for line in lines], room)
-    left = [line for line, text in zip(lines, texts, strict=True) if text is None]
-    return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
-
-
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     """Yield the tables, folded: a row for each content, and for each group whose members change."""
     places = cause_places(plan)
@@ -184,12 +159,8 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     for heading, table in tables:
         if total := len(table.rows):
             sizes = [*(most for most in (10, 50, 250) if most < total), total]
-            variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
-            yield Section(
-                f"{heading}: {count_noun(total, *table.nouns)}",
-                [Entry(("table", "tables"), variants)],
-                limit.folds,
-            )
+            entry = _entry(("table", "tables"), partial(_plan, "effects_table", table, places), *sizes)
+            yield Section(f"{heading}: {count_noun(total, *table.nouns)}", [entry], limit.folds)
 
 
 def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Section]:
@@ -201,7 +172,7 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
     return [
         Section(
             plan_wording.FAILED_HEADING,
-            [_in_short(("call", "calls"), partial(_plan, "failed_call", call)) for call in rehearsal.failed],
+            [_entry(("call", "calls"), partial(_plan, "failed_call", call), False, True) for call in rehearsal.failed],
         ),
         Section(
             plan_wording.REMAINING_HEADING,
@@ -217,9 +188,9 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
     ]
 
 
-def _in_short(nouns: tuple[str, str], printed: Callable[[bool], str]) -> Entry:
-    """Return an entry that is printed in short and, where there is room, whole."""
-    return Entry(nouns, [partial(printed, False), partial(printed, True)])
+def _entry(nouns: tuple[str, str], printed: Callable[..., str], *sizes: object) -> Entry:
+    """Return an entry that is printed in each of these sizes, the shortest first."""
+    return Entry(nouns, [partial(printed, size) for size in sizes])
 
 
 def _lines(lines: Iterable[str], one: str, many: str) -> list[Entry]:
@@ -242,15 +213,13 @@ def _problems(problems: Sequence[Problem]) -> Section:
 
 def _problem(problem: Problem) -> Entry:
     severity = problem.severity.value
-    return Entry(
-        (severity, f"{severity}s"), [partial(_parts, "problem", problem, short=short) for short in (True, False)]
-    )
+    return _entry((severity, f"{severity}s"), partial(_parts, "problem", problem), True, False)
 
 
-def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
+def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Action | str, Section]]:
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
-        folded = risk.safe and limit.folds
+        folded = risk in SAFE and limit.folds
         by_kind = grouped(group, lambda change: change.address.kind)
         for alike in by_kind.values() if folded else [group]:
             entries = [_change(change, limit) for change in alike]
@@ -258,16 +227,11 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    return _entry(
-        change.address,
-        partial(_parts, "change_row", change),
-        partial(_parts, "change", change, limit.folds),
-    )
+    return _entry(kind_nouns(change.address.kind), partial(_parts, "change", change, limit.folds), *_SIZES)
 
 
-def _entry(address: Address, row: Callable[[], str], whole: Callable[[int | None], str]) -> Entry:
-    """Return the entry of a resource: as a row, with the first items of its lists, in full."""
-    return Entry(kind_nouns(address.kind), [row, partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)])
+_SIZES: Final = (0, MAX_SHOWN_ITEMS, None)
+"""A change or a finding as a row, with the first items of its lists, in full."""
 
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -277,7 +241,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *(
             Section(
                 heading,
-                [_in_short(("API call", "API calls"), partial(_apply, "outcome", one)) for _, one in group],
+                [_entry(("API call", "API calls"), partial(_apply, "outcome", one), False, True) for _, one in group],
                 limit.folds and status is not CallStatus.FAILED,
             )
             for status, heading, group in outcomes_by_status(report)
@@ -299,9 +263,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
             Section(
                 heading,
                 [
-                    _entry(
-                        one.address, partial(_drift, "finding_row", one), partial(_drift, "finding", one, limit.folds)
-                    )
+                    _entry(kind_nouns(one.address.kind), partial(_drift, "finding", one, limit.folds), *_SIZES)
                     for _, one in group
                 ],
             )
@@ -336,7 +298,10 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     sections = [
         Section(
             "Failed",
-            [_in_short(_WORKSPACES, partial(_fleet, "failure", alike, action)) for alike in group_failures(entries)],
+            [
+                _entry(_WORKSPACES, partial(_fleet, "failure", alike, action), False, True)
+                for alike in group_failures(entries)
+            ],
         ),
         Section(
             plan_wording.RELAXED_HEADING,

@@ -1,4 +1,4 @@
-"""Apply reports and fleets in words that all formats share, not escaped, and recorded runs as a table."""
+"""Apply reports and fleets in words that all formats share, not escaped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ from lmsconf.model.fleet import (
     SharedFailure,
 )
 from lmsconf.model.names import count_noun, grouped
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallState, RecordedRun, VerifyMode
-from lmsconf.model.time_formats import format_utc
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
-from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
 from lmsconf.render.resource_wording import name_list, numbered_groups
-from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {
     CallStatus.FAILED: "Failed",
@@ -113,23 +110,6 @@ def _unlike(report: ApplyReport) -> str:
     if errors or not parts:
         parts.append(f"a new plan finds {count_noun(errors, 'error')}")
     return ", ".join(parts)
-
-
-def runs_text(runs: Sequence[RecordedRun]) -> str:
-    """Render a table: one line per run, with counts of calls per state."""
-    if not runs:
-        return "No runs recorded.\n"
-    head = ("STARTED", "WORKSPACE", "RUN", *(state.value.replace("_", " ").upper() for state in CallState), "END")
-    return "".join(f"{line}\n" for line in table_lines([head, *map(_row, runs)], left=(0, 1, 2, len(head) - 1)))
-
-
-def _row(run: RecordedRun) -> tuple[str, ...]:
-    opening = run.opening
-    started, workspace = (format_utc(opening.started), opening.workspace) if opening else ("?", "?")
-    end = "not ended" if run.ending is None else f"exit {run.ending.exit}"
-    damaged = f", {count_noun(run.damaged, 'line')} damaged" if run.damaged else ""
-    counts = (f"{run.summary[state]:,}" for state in CallState)
-    return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, f"{end}{damaged}")
 
 
 _FAILURES: Final = {

@@ -12,7 +12,7 @@ from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.forms import FromManifests, OfWorkspace
+from lmsconf.model.forms import OfWorkspace
 from lmsconf.model.guards import weaker_than_default
 from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.names import count_noun
@@ -55,11 +55,6 @@ def workspace_line(about: OfWorkspace) -> str:
     """Return the line that identifies the workspace, the first of every plan, prompt and report."""
     known = "an unknown number of people" if about.people is None else count_noun(about.people, "person", "people")
     return f"Workspace {about.workspace} ({about.url}), {known}."
-
-
-def manifests_line(made: FromManifests) -> str:
-    """`3 files, sha256 1f0c…`: the manifests that a plan or a drift report was made from."""
-    return f"{count_noun(len(made.manifests_files), 'file')}, sha256 {made.manifests_digest}"
 
 
 def scope_sentences(plan: Plan) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 count_kind, count_kinds  numbers of things
 format_value             values, list items and conditions
-Risk, group_by_risk      changes: deleted, replaced, items removed, changed, created
+RISKS, group_by_risk     changes: deleted, replaced, items removed, changed, created
 KeyChange, key_changes   one key of a change in words: values added and removed
 """
 
@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -22,7 +21,7 @@ from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources, total_taken
+from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
@@ -31,6 +30,8 @@ NO_VALUE = "(none)"
 MAX_SHOWN_ITEMS = 20
 """The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
 The text format lists all."""
+MOST_ROWS: Final = 2_000
+"""How many rows a page shows."""
 
 
 def name_list(names: Sequence[str], most: int) -> str:
@@ -128,26 +129,21 @@ def count_listed_rows(kind: str, listing: Listing[Any]) -> str:
     return f"{count_kind(len(listing.rows), kind)}{rest}"
 
 
-class Risk(Enum):
-    """The risk of a change, riskiest first. The value is the heading of a section of such changes."""
-
-    DELETED = "Deleted"
-    REPLACED = "Replaced"
-    ITEMS_REMOVED = "Taken away"
-    CHANGED = "Changed"
-    CREATED = "Created"
-
-    @property
-    def safe(self) -> bool:
-        """Whether nothing is deleted or removed."""
-        return self in (Risk.CHANGED, Risk.CREATED)
+RISKS: Final[Mapping[Action | str, str]] = {
+    Action.DELETE: "Deleted",
+    Action.REPLACE: "Replaced",
+    "taken": "Taken away",
+    Action.UPDATE: "Changed",
+    Action.CREATE: "Created",
+}
+"""The risk of a change, the highest first → the heading of a section of such changes. `taken`: items of lists are."""
+SAFE: Final = (Action.UPDATE, Action.CREATE)
+"""The risks of changes that delete and remove nothing."""
 
 
-def classify_risk(change: Change) -> Risk:
-    """Return the risk of a change."""
-    updated = Risk.ITEMS_REMOVED if count_removed_items(change) else Risk.CHANGED
-    known = {Action.DELETE: Risk.DELETED, Action.REPLACE: Risk.REPLACED, Action.CREATE: Risk.CREATED}
-    return known.get(change.action, updated)
+def classify_risk(change: Change) -> Action | str:
+    """Return the risk of a change: what is done, or `taken` where it removes items of lists."""
+    return "taken" if count_removed_items(change) else change.action
 
 
 def count_removed_items(change: Change) -> int:
@@ -155,10 +151,10 @@ def count_removed_items(change: Change) -> int:
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
 
 
-def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
+def group_by_risk(changes: Iterable[Change]) -> Mapping[Action | str, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
     groups = grouped(changes, classify_risk)
-    return {risk: groups[risk] for risk in Risk if risk in groups}
+    return {risk: groups[risk] for risk in RISKS if risk in groups}
 
 
 class KeyChange(Struct, frozen=True):
@@ -224,28 +220,6 @@ def changed_keys(change: Change) -> Iterator[KeyChange]:
     return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
 
 
-def keys_in_short(keys: Iterable[KeyChange]) -> str:
-    """`members: 1 removed, mandatory`."""
-    return ", ".join(f"{key.path}: {key.note}" if key.note else key.path for key in keys)
-
-
-def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
-    """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
-    for key in keys:
-        sides = (("-", key.removed), ("+", key.added))
-        if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
-            lines = [f"{sign} {key.path}: {item}" for sign, items in sides for item in items]
-        else:
-            signs = " " if key.removed and key.added else "-" if key.removed else "+"
-            lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
-            for sign, items in sides:
-                lines += [f"{sign}   {item}" for item in items[:most]]
-                if most is not None and len(items) > most:
-                    lines.append(f"{sign}   … and {len(items) - most:,} more")
-        # A line break in a name would end the line.
-        yield from (line.replace("\n", "\\n") for line in lines)
-
-
 def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
     """Return how many items keys add to lists, and how many they remove from them."""
     lists = [key for key in keys if key.note]
@@ -265,44 +239,15 @@ def numbered_groups(
             yield one, f"{title.capitalize()}: {counted([value for _, value in group])}", group
 
 
-def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
+def risk_heading(risk: Action | str, changes: Sequence[Change]) -> str:
     """`Taken away: 2 items from 1 group`."""
-    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
-    return f"{risk.value}: {items}{count_kinds(change.address.kind for change in changes)}"
+    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk == "taken" else ""
+    return f"{RISKS[risk]}: {items}{count_kinds(change.address.kind for change in changes)}"
 
 
 def count_kinds(kinds: Iterable[str]) -> str:
     """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
     return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
-
-
-_COLUMNS: Mapping[Action | str, str] = {
-    Action.DELETE: "to delete",
-    "taken": "taken away",
-    Action.REPLACE: "to replace",
-    Action.UPDATE: "to change",
-    Action.CREATE: "to create",
-}
-
-
-def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[int]]]]:
-    """Return titles, and (kind, a number for each title): how many resources are changed in which way.
-
-    What does not occur has no column.
-    """
-    table: Mapping[str, Mapping[Action | str, int]] = {
-        kind: {**Counter(change.action for change in alike), "taken": sum(map(count_removed_items, alike))}
-        for kind, alike in grouped(changes, lambda change: change.address.kind).items()
-    }
-    columns = [key for key in _COLUMNS if any(counts.get(key) for counts in table.values())]
-    rows = [(kind, [counts.get(key, 0) for key in columns]) for kind, counts in table.items()]
-    return [_COLUMNS[key] for key in columns], rows
-
-
-def count_removals(plan: Plan) -> int:
-    """Return the number of removals as the guard `removals` counts them."""
-    totals = [guard.total for guard in plan.guards if guard.name == "removals"]
-    return sum(filter(None, totals or [total_taken("removals", plan.measures)]))
 
 
 def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:

@@ -99,17 +99,15 @@ def change_lines(change: Change) -> Iterator[str]:
     sign, undo = plan_wording.ACTION_SIGNS[change.action], plan_wording.describe_undo_limit(change)
     yield f"  {sign} {resource_title(change.address)} {plan_wording.ACTION_WORDS[change.action]}"
     annotations = (f"about {line}" for line in plan_wording.annotation_lines(change))
-    for fact in (change.source, change.reason, change.origin, *annotations, undo):
-        if fact is not None:
-            yield f"      {fact}"
+    facts = (change.source, change.reason, change.origin, *annotations, undo)
+    yield from (f"      {fact}" for fact in facts if fact is not None)
     for key in every_key_change(change):
         value = key.note or ("" if key.is_list else " → ".join((*key.removed, *key.added)))
         mark = {Action.CREATE: "+", Action.DELETE: "-"}.get(change.action, "~")
         yield f"      {mark} {key.path}:{f' {value}' if value else ''}"
         if key.is_list:
             yield from (*item_lines(key.added, "+"), *item_lines(key.removed, "-"))
-    for problem in change.problems:
-        yield from problem_lines(problem, indent="      ", block_address=change.address)
+    yield from problems_block(change.problems, indent="      ", block_address=change.address)
 
 
 def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
@@ -123,9 +121,9 @@ def problem_lines(problem: Problem, *, indent: str = "", block_address: Address 
     return [indent + words, *split_lines(problem.hint, f"{indent}  ")]
 
 
-def problems_block(problems: Iterable[Problem]) -> list[str]:
+def problems_block(problems: Iterable[Problem], *, indent: str = "", block_address: Address | None = None) -> list[str]:
     """Return problems with their hints, as one block."""
-    return [line for problem in problems for line in problem_lines(problem)]
+    return [line for one in problems for line in problem_lines(one, indent=indent, block_address=block_address)]
 
 
 def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
@@ -241,13 +239,13 @@ def _effects_table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
     """Yield a table whose last column are the names, which are never truncated."""
     words = [heading.rpartition(" ") for heading in table.headings]
     heads = ([first for first, _, _ in words], [last for _, _, last in words])
-    first, last, *numbers = table_lines([*heads, *(row.cells for row in table.rows if row.unknown is None)], left=())
+    cells = (row.cells if row.unknown is None else [""] * len(table.headings) for row in table.rows)
+    first, last, *lines = table_lines([*heads, *cells], left=())
     if first:
         yield f"  {first}"
     yield f"  {last}  {table.nouns[0]}"
-    lines = iter(numbers)
-    for row in table.rows:
-        yield from _effects_row(row, next(lines) if row.unknown is None else row.unknown.ljust(len(last)), places)
+    for row, numbers in zip(table.rows, lines, strict=True):
+        yield from _effects_row(row, numbers if row.unknown is None else row.unknown.ljust(len(last)), places)
 
 
 def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator[str]:

@@ -19,8 +19,8 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.render import FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
-from lmsconf.render.html import apply_html, drift_html, plan_html
+from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
+from lmsconf.render.html import plan_html
 from lmsconf.sandbox.serve import render_page
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import fill_if_empty
@@ -41,8 +41,8 @@ PAGES = {
     "mixed": lambda: plan_html(MIXED),
     "hostile": lambda: plan_html(PLANS["hostile"]),
     "people": lambda: plan_html(NAMED),
-    "partial": lambda: apply_html(REPORTS["partial"]),
-    "drift": lambda: drift_html(DRIFTS["all"]),
+    "partial": lambda: APPLY_VIEWS["html"](REPORTS["partial"]),
+    "drift": lambda: DRIFT_VIEWS["html"](DRIFTS["all"]),
     "evidence": evidence_page,
     "fleet": lambda: FLEET_VIEWS["html"](large_fleet()),
 }
@@ -244,8 +244,8 @@ def every_page() -> dict[str, str]:
     sandbox.close_workspace()
     return {
         **{f"plan {name}": plan_html(plan) for name, plan in {**PLANS, "named": NAMED}.items()},
-        **{f"apply {name}": apply_html(report) for name, report in REPORTS.items()},
-        **{f"drift {name}": drift_html(report) for name, report in DRIFTS.items()},
+        **{f"apply {name}": APPLY_VIEWS["html"](report) for name, report in REPORTS.items()},
+        **{f"drift {name}": DRIFT_VIEWS["html"](report) for name, report in DRIFTS.items()},
         "problems": PROBLEMS_VIEWS["html"](MIXED.problems),
         "snapshot": SNAPSHOT_VIEWS["html"](snapshot),
         "sandbox": served,

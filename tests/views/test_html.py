@@ -19,14 +19,15 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
-from lmsconf.render import FLEET_VIEWS
-from lmsconf.render.html import MAX_BOXES, MOST_ROWS, apply_html, drift_html, plan_html
+from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS
+from lmsconf.render.html import MAX_BOXES, plan_html
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
+from lmsconf.render.resource_wording import MOST_ROWS
 
 PAGES: dict[str, Callable[[], str]] = {
     **{f"plan-{name}": partial(plan_html, plan) for name, plan in PLANS.items()},
-    **{f"apply-{name}": partial(apply_html, report) for name, report in REPORTS.items()},
-    **{f"drift-{name}": partial(drift_html, drift) for name, drift in DRIFTS.items()},
+    **{f"apply-{name}": partial(APPLY_VIEWS["html"], report) for name, report in REPORTS.items()},
+    **{f"drift-{name}": partial(DRIFT_VIEWS["html"], drift) for name, drift in DRIFTS.items()},
 }
 VOID = {"meta", "input"}
 
@@ -207,11 +208,11 @@ def test_other_reports_show_their_first_rows(page: str) -> None:
     """Of calls, those that failed are the first."""
     if page == "drift":
         findings = tuple(replace(ALL.findings[0], address=at) for at in many(2_500))
-        text, command = drift_html(replace(ALL, findings=findings)), "lmsconf drift --format text"
+        text, command = DRIFT_VIEWS["html"](replace(ALL, findings=findings)), "lmsconf drift --format text"
     elif page == "apply":
         calls = [outcome(n, at, "a.b", CallStatus.DONE) for n, at in enumerate(many(2_400))]
         failed = [outcome(n, at, "a.b", CallStatus.FAILED) for n, at in enumerate(many(100), 2_400)]
-        text = apply_html(replace(COMPLETE, outcomes=(*calls, *failed)))
+        text = APPLY_VIEWS["html"](replace(COMPLETE, outcomes=(*calls, *failed)))
         command = "lmsconf show REPORT.json --format text"
         assert text.count('data-state="failed"') == 100
     else:
