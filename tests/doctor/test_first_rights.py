@@ -1,13 +1,15 @@
 """What a service does along with the manager right: told by the run that first sees it, and shown in the next plan."""
 
 import json
+import os
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, cast
 
 import pytest
 
-from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
+from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import ServedProject, held
@@ -401,3 +403,20 @@ def test_the_run_names_the_person_and_the_right(open_clinic: Open, status: int, 
     rights = "".join(f"\n  - {{email: {one}@acme.example, manager: true}}" for one in ("bo.ek", "cy.dahl"))
     clinic.declare(f"{manifest}\nusers:{rights}\n")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+
+
+def _interrupt_the_grant(entry: LoggedRequest) -> None:
+    """Press Ctrl-C when somebody has been given the manager right."""
+    if entry.path.endswith("make-manager/true"):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_goes_with_a_right_that_the_probe_takes_back_is_given_back(open_clinic: Open) -> None:
+    """Interrupted after the grant, the probe takes the right, and with it the service takes an older application."""
+    people = [{"email": ANNA, "admin": True}, {"email": BO, "applications": ["analyse"]}]
+    more: dict[str, object] = {"people": people, "groups": [], "smart_groups": [], "content_targets": []}
+    clinic = open_clinic({}, more, made=Generous, on_log=_interrupt_the_grant)
+    before = held(clinic.service)
+    clinic.run("doctor", "--probe", "--yes", "--user", BO, code=130)
+    assert [one for one in clinic.service.log if one.path.endswith("make-manager/true")]
+    assert held(clinic.service) == before
