@@ -129,8 +129,7 @@ class RunResult(Struct, kw_only=True):
     @property
     def may_have_written(self) -> bool:
         """Whether anything was, or may have been, changed."""
-        done = any(outcome.status is CallStatus.DONE for outcome in self.outcomes)
-        return done or any(
+        return any(outcome.status is CallStatus.DONE for outcome in self.outcomes) or any(
             isinstance(error, WriteOutcomeUnknown | DuplicateResource | NoEffect) for error in self.errors
         )
 
@@ -156,8 +155,9 @@ def unstarted_run(plan: Plan, error: LmsconfError) -> RunResult:
 
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    is_refused = isinstance(error, Unauthorized) and not error.is_forbidden
-    return is_refused or isinstance(error, Unreachable | DuplicateResource)
+    return isinstance(error, Unreachable | DuplicateResource) or (
+        isinstance(error, Unauthorized) and not error.is_forbidden
+    )
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:

@@ -56,8 +56,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
                 )
             )
     problems.extend(_new_errors(plan, now))
-    if not problems:
-        problems.extend(_other_differences(plan, now))
+    problems = problems or list(_other_differences(plan, now))
     if not problems and any(
         _counts_more(name, plan, now) or (guard.replanned == "same" and _counts_more(name, now, plan))
         for name, guard in GUARD_TABLE.items()
@@ -97,8 +96,9 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    new = (one for one in now.all_problems if one.is_error and (one.code, one.address) not in known)
-    return (replace(error, code=CODE) for error in new)
+    return (
+        replace(one, code=CODE) for one in now.all_problems if one.is_error and (one.code, one.address) not in known
+    )
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
@@ -210,8 +210,11 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
         (True, "something changed that the plan does not contain"),
     )
     what = next(text for holds, text in cases if holds)
-    lines = [line for key in keys for line in _key_lines(key, then, form)]
-    return _problem(then, f"{address} has changed since the plan was made: {what}", lines)
+    return _problem(
+        then,
+        f"{address} has changed since the plan was made: {what}",
+        [line for key in keys for line in _key_lines(key, then, form)],
+    )
 
 
 def _alike(value: object, other: object) -> bool:
