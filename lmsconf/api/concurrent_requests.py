@@ -87,31 +87,20 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def submit(self, job: Callable[[Client], T], *, is_expected: bool = False) -> Future[T]:
         """Queue `job`, to be called with a client; return the future of its result.
 
-        is_expected: it is one of those that `expect` added to the total.
+        is_expected: it is one of those that `report_progress` was told of.
         """
         with self._lock:
             self._client = self._client or self._open_client()
             self.submitted += 1
             self._total += not is_expected
         future = self._executor.submit(self._run, job, copy(self._client))
-        future.add_done_callback(lambda _: self.report_progress(finished=1))
+        future.add_done_callback(lambda _: self.report_progress(1))
         return future
 
     def _run(self, job: Callable[[Client], T], client: Client) -> T:
         if self._is_abandoned:
             raise CancelledError
         return job(client)
-
-    def expect(self, jobs: int) -> None:
-        """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
-        with self._lock:
-            self._total += jobs
-        self.report_progress()
-
-    def drop_expected(self, jobs: int) -> None:
-        """Give up expected jobs. They stay in the total, which never falls, and count as done."""
-        with self._lock:
-            self._done += jobs
 
     def close(self, *, wait: bool = True) -> None:
         """Let submitted jobs finish; without `wait`, those not started raise CancelledError. The client stays open.
@@ -125,11 +114,16 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
 
-    def report_progress(self, finished: int = 0) -> None:
-        """Count finished jobs and report progress; also while nothing is finished but the run waits."""
+    def report_progress(self, finished: int = 0, expected: int = 0) -> None:
+        """Count jobs and report progress; also while nothing is finished but the run waits.
+
+        finished: also expected jobs that are given up: they stay in the total, which never falls. expected: those that
+        will be submitted with `is_expected`.
+        """
         with self._reporting:
             with self._lock:
                 self._done += finished
+                self._total += expected
                 done, total = self._done, self._total
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
@@ -167,7 +161,7 @@ class ConcurrentReader:
         known = self._readable(operation)
         room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
         todo, futures, pending = list(requests), list[Future[Json]](), set[Future[Json]]()
-        self._pool.expect(len(todo))
+        self._pool.report_progress(expected=len(todo))
         try:
             for path, query in todo:
                 if len(pending) >= self._pool.parallelism:
@@ -180,7 +174,7 @@ class ConcurrentReader:
                 pending.add(future)
                 if _failures([future]):
                     break
-            self._pool.drop_expected(len(todo) - len(futures))
+            self._pool.report_progress(len(todo) - len(futures))
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
         finally:
@@ -200,7 +194,11 @@ class ConcurrentReader:
         """Yield the first page of a listing, then all of it; see `pagination.read_listing`."""
         known = self._readable(operation.name)
         schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
-        pages = PageRequests(ask=partial(self._ask, known, {}), expect=self._pool.expect, drop=self._pool.drop_expected)
+        pages = PageRequests(
+            ask=partial(self._ask, known, {}),
+            expect=lambda number: self._pool.report_progress(expected=number),
+            drop=self._pool.report_progress,
+        )
         return read_listing(pages, schema, query or {})
 
     def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:

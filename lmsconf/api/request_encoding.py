@@ -73,13 +73,15 @@ def prepare_request(
 ) -> PreparedRequest:
     """Build a request of an operation. path: filled in. Raises ValueError for unknown and for missing parameters."""
     _check_path(path)
-    if unknown := query.keys() - operation.query.keys():
-        raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
-    if missing := {name for name in operation.required_query if query.get(name) is None}:
-        raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
     given = headers or {}
-    if unknown_headers := given.keys() - set(operation.headers.values()):
-        raise ValueError(f"{operation.id} has no header {sorted(unknown_headers)}")
+    wrong = {
+        "has no query parameter": query.keys() - operation.query.keys(),
+        "needs the query parameter": {name for name in operation.required_query if query.get(name) is None},
+        "has no header": given.keys() - set(operation.headers.values()),
+    }
+    for problem, names in wrong.items():
+        if names:
+            raise ValueError(f"{operation.id} {problem} {sorted(names)}")
     for name, value in given.items():
         if not re.fullmatch(r"[\x21-\x7e]+", value):  # it could inject another header
             raise ValueError(f"{value!r} cannot be the header {name}")
@@ -93,8 +95,14 @@ def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json],
     if not re.fullmatch("[A-Z]+", method):
         raise ValueError(f"{method!r} is not an HTTP method")
     _check_path(path)
-    content = None if body is None else encode(body)
-    return PreparedRequest(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
+    return PreparedRequest(
+        None,
+        method,
+        path,
+        _query_text(query),
+        None if body is None else encode(body),
+        writes=method not in ("GET", "HEAD"),
+    )
 
 
 def _check_path(path: str) -> None:

@@ -109,8 +109,14 @@ class Project(Struct, frozen=True):
             if rehearse:
                 from lmsconf.apply.rehearse import rehearsed_plan
 
-                live = reader.snapshot(progress, manifests)
-                return rehearsed_plan(reader, manifests, policy, live, base=before, max_rate=self.max_rate)
+                return rehearsed_plan(
+                    reader,
+                    manifests,
+                    policy,
+                    reader.snapshot(progress, manifests),
+                    base=before,
+                    max_rate=self.max_rate,
+                )
             if before is None:
                 return reader.plan(manifests, policy, progress)
             return plan_with_base(reader, manifests, policy, before, progress=progress)

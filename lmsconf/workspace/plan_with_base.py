@@ -62,8 +62,8 @@ def attach_origins(
         warning = unplannable_base(base.name, "changes cannot be attributed")
         return replace(plan, base=base.name, problems=(*plan.problems, warning))
     shared = before.intersection(map(_key, plan.changes))
-    lasting = _lasting(shared, map(planned, base.older))
-    origins = {key: ChangeOrigin.REPAIR if key in lasting else ChangeOrigin.PENDING for key in shared}
+    origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
+    origins |= dict.fromkeys(_lasting(shared, map(planned, base.older)), ChangeOrigin.REPAIR)
     changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
     return replace(plan, base=base.name, changes=tuple(changes))
 
@@ -331,18 +331,18 @@ def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterato
 
 def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    others = [(one.address, one.goes_with) for one in draft.plan.changes if one.address not in origins]
-    for address, cause in others:
-        if cause is not None and cause in origins:
-            reason = f"it is left alone, because {address}, which is not of the run, depends on it"
-            yield origins[cause].address, reason
+    for one in draft.plan.changes:
+        if one.address not in origins and one.goes_with is not None and one.goes_with in origins:
+            reason = f"it is left alone, because {one.address}, which is not of the run, depends on it"
+            yield origins[one.goes_with].address, reason
     for address, origin in origins.items():
         taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if taken is not None:
             yield origin.address, f"it is left alone, because {taken}"
-    refused = [call.address for call in draft.plan.calls if call.may_be_refused and call.address in origins]
-    made = (origins[address] for address in refused if origins[address].action is Action.CREATE)
-    yield from ((origin.address, "it is left alone, because others use it") for origin in made)
+    refused = [origins[call.address] for call in draft.plan.calls if call.may_be_refused and call.address in origins]
+    yield from (
+        (one.address, "it is left alone, because others use it") for one in refused if one.action is Action.CREATE
+    )
 
 
 def _selected(draft: DraftPlan) -> Iterator[Problem]:

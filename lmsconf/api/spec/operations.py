@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache, partial, reduce
+from operator import getitem
 from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 from urllib.parse import quote
 
 from msgspec import Struct, field
@@ -292,15 +293,12 @@ def _content(holder: object) -> Schema | None:
     return content["application/json"]["schema"] if content else None  # type: ignore[return-value]  # as OpenAPI has it
 
 
-def _resolved(node: object, document: Mapping[str, object]) -> object:
+def _resolved(node: object, document: Mapping[str, Any]) -> object:
     """Replace every `$ref` by its target."""
     if isinstance(node, list):
         return [_resolved(item, document) for item in node]
     if not isinstance(node, dict):
         return node
-    if "$ref" not in node:
-        return {key: _resolved(value, document) for key, value in node.items()}
-    target: object = document
-    for step in node["$ref"].removeprefix("#/").split("/"):
-        target = cast("Mapping[str, object]", target)[step]
-    return _resolved(target, document)
+    if "$ref" in node:
+        return _resolved(reduce(getitem, node["$ref"].removeprefix("#/").split("/"), document), document)
+    return {key: _resolved(value, document) for key, value in node.items()}

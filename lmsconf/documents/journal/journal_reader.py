@@ -166,10 +166,12 @@ class PendingWrites(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         wait = f"Waiting {ceil(self.seconds)} s before looking at the workspace, because what was"
         if self.calls:
-            ended = f"The run {self.run} ended with {count_noun(self.calls, 'call')} in flight."
-            return f"{ended} {wait} sent may still arrive."
-        unread = f"made {count_noun(self.made, 'thing')} that it could not read back afterwards"
-        return f"The run {self.run} {unread}. {wait} created may not be readable yet."
+            calls = count_noun(self.calls, "call")
+            return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
+        return (
+            f"The run {self.run} made {count_noun(self.made, 'thing')} that it could not read back afterwards. "
+            f"{wait} created may not be readable yet."
+        )
 
 
 def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
