@@ -63,13 +63,16 @@ def _arguments_schema(operation: str) -> bytes:
     known = ApiSpec.default()[operation]
     body = known.body or {"type": "object"}
     properties = cast("Mapping[str, Schema]", body.get("properties", {}))
-    places = {
-        "path": _named(known.path_schemas, filters=False),
-        "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
-        "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
-        "body": {**body, **_named(properties, filters=not known.writes)},
-    }
-    return json.encode({"properties": places})
+    return json.encode(
+        {
+            "properties": {
+                "path": _named(known.path_schemas, filters=False),
+                "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
+                "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
+                "body": {**body, **_named(properties, filters=not known.writes)},
+            }
+        }
+    )
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
@@ -144,9 +147,9 @@ class EndpointGroup:
         """
         validate_arguments(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
-        replaces = self._client.spec.behaviour(ADD_MODE) == "replace"
-        size = max(len(ids), 1) if replaces else self._client.spec.integer_behaviour(BATCH)
-        for start in range(0, max(len(ids), 1), size):
+        spec, number = self._client.spec, max(len(ids), 1)
+        size = number if spec.behaviour(ADD_MODE) == "replace" else spec.integer_behaviour(BATCH)
+        for start in range(0, number, size):
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:

@@ -186,8 +186,10 @@ def _pass(
             if total is not None:
                 scan.totals.add(total)
                 if total > schema.size_limit.rows:
-                    limit = f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read"
-                    raise LimitExceeded(schema.listing.rows, limit)
+                    raise LimitExceeded(
+                        schema.listing.rows,
+                        f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read",
+                    )
             known = len(scan.rows)
             _collect(rows, schema, scan)
             if scan.received == 0:

@@ -157,8 +157,6 @@ class Outage:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
         if self.is_stopped:
             return 0.0
-        if self._started == math.inf:
-            return math.inf
         with self._lock:
             now = self._retry.clock()
             # A second is too short for a response: a write sent with less would only end with an unknown result.
@@ -177,10 +175,9 @@ class Outage:
 
     def record_response(self) -> None:
         """Record a response that is not transient; it ends the outage."""
-        self.responses += 1
-        if self._started != math.inf:
-            with self._lock:
-                self._reset()
+        with self._lock:
+            self.responses += 1
+            self._reset()
 
     def record_failure(self, sent_at: float, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
         """Record a failed request.

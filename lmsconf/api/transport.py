@@ -102,8 +102,10 @@ class HttpTransport:
         self.host, self.url_name = parts.netloc, url_name
         self._token = strip_final_newline(token)
         if reason := token_problem(self._token):
-            hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
-            raise LmsconfError(f"the token cannot be used: {reason}", hint=hint)
+            raise LmsconfError(
+                f"the token cannot be used: {reason}",
+                hint="Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line.",
+            )
         register_secret(self._token)
         self._headers = {
             "Host": self.host,
@@ -177,12 +179,10 @@ class HttpTransport:
 
     def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
         """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""
-        body, received = bytearray(), 0
+        body = bytearray()
 
         def check(chunk: bytes) -> None:
-            nonlocal received
-            received += len(chunk)
-            if max(received, len(body)) > self._max_bytes:
+            if max(response.num_bytes_downloaded + len(chunk), len(body)) > self._max_bytes:
                 raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
             if self._clock() > until:
                 raise NoResponse(f"no complete response within {seconds:.3g} s", is_sent=True)

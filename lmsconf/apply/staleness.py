@@ -239,8 +239,8 @@ def _side(value: object, shared: Counter[str]) -> str:
         return "not there"
     if not isinstance(value, list):
         return _inline(cast(Json, value))
-    items = sorted((Counter(map(_inline, value)) - shared).elements())
-    return few(items, most=10) or ("only the unchanged" if shared else "none")
+    shown = few(sorted((Counter(map(_inline, value)) - shared).elements()), most=10)
+    return shown or ("only the unchanged" if shared else "none")
 
 
 def _inline(value: Json) -> str:

@@ -107,8 +107,7 @@ def journals(root: Path, url: str | None = None) -> Iterator[Path]:
     folder = root / FOLDER / RUNS
     with os_errors_as(f"{folder} cannot be read", _TO_READ):
         if _is_folder(root / FOLDER) and _is_folder(folder):
-            places = [folder / runs_folder(url)] if url is not None else folder.iterdir()
-            for place in filter(_is_folder, places):
+            for place in filter(_is_folder, folder.iterdir() if url is None else [folder / runs_folder(url)]):
                 yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
 
 

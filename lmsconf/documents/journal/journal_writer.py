@@ -93,9 +93,9 @@ class Journal(AbstractContextManager["Journal"]):
         the run. commit: of the manifests. The caller holds the lock of the workspace. Runs that are not to be kept are
         deleted. Raises LmsconfError if journal or plan cannot be written.
         """
-        started, text, digest = clock(), plan_file.dumps(plan), plan_file.plan_digest(plan)
+        started, digest = clock(), plan_file.plan_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
-        text = redact_registered_tokens(text)
+        text = redact_registered_tokens(plan_file.dumps(plan))
         folder = ensure_folder(root, RUNS, runs_folder(plan.url))
         link, pruned = plan_retention(root, plan.workspace, plan.url, retention)
         with writing(folder):
