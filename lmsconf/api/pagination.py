@@ -120,9 +120,8 @@ class _Pages:
             future.cancel()
 
     def _request(self, skip: int, *, is_expected: bool = False) -> Future[Json]:
-        schema = self._schema
-        query = {**self._query, "skip": skip, "limit": schema.page_size} if schema.paged else self._query
-        return self._requests.ask(query, is_expected)
+        page = {"skip": skip, "limit": self._schema.page_size} if self._schema.paged else {}
+        return self._requests.ask({**self._query, **page}, is_expected)
 
 
 class ListingPass(Struct):

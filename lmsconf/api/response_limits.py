@@ -143,6 +143,6 @@ def refuse_oversized_body(body: bytes, *, paged: bool) -> None:
     The estimate counts braces, brackets and commas: fast, and too high for strings that contain them.
     """
     limit = 32 if paged else 64
-    is_small = len(body) < MIB // 4
-    if not is_small and 400 * body.count(b"{") + 100 * (body.count(b"[") + body.count(b",")) > limit * MIB:
+    is_large = len(body) >= MIB // 4
+    if is_large and 400 * body.count(b"{") + 100 * (body.count(b"[") + body.count(b",")) > limit * MIB:
         raise ValueError(f"it holds more values than fit in {limit} MiB of memory")

@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import lru_cache
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
@@ -159,11 +160,8 @@ class HttpTransport:
             extensions={"timeout": timeouts},
         )
         try:
-            response = self._client.send(request, stream=True)
-            try:
+            with closing(self._client.send(request, stream=True)) as response:
                 return self._received(response, until, seconds)
-            finally:
-                response.close()
         except FAILURES as error:
             raise self._failure(error) from error
 

@@ -70,8 +70,9 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
 
 def issued(call: Call, ids: Learnt) -> IssuedRequest:
     """Return a call with the ids that it needs. Raises KeyError if one is not known."""
-    path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
-    return IssuedRequest(call=call, path=path, body=body, ids=ids)
+    return IssuedRequest(
+        call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids), ids=ids
+    )
 
 
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):

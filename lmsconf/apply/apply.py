@@ -219,7 +219,6 @@ def _open_journal(
     settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyEvents
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
-    environ = os.environ if options.environ is None else options.environ
     if snapshot is not None and (number := len([*people_losing_answers(snapshot, plan.changes)])) > MOST_KEPT:
         progress.record(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
@@ -234,7 +233,12 @@ def _open_journal(
         ),
         before=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
-        commit=manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ),
+        commit=manifests_commit(
+            settings,
+            plan.manifests_files,
+            plan.manifests_digest,
+            os.environ if options.environ is None else options.environ,
+        ),
         # An embedded workspace does not flush its commits to the disk either. Both outlive a process that is killed; a
         # power failure may lose the end of either.
         sync=(lambda _: None) if settings.workspace.embedded else os.fsync,

@@ -259,8 +259,9 @@ def _groups(
     connection: Connection, plan: Plan, report: ApplyReport, remaining: tuple[Change, ...]
 ) -> Iterator[RehearsedGroup]:
     """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
-    left = {change.address for change in remaining}
-    deleted = {change.address for change in plan.changes if change.action is Action.DELETE} - left
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE} - {
+        change.address for change in remaining
+    }
     ids = {
         **{outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None},
         **{change.address: change.id for change in plan.changes if change.id is not None},

@@ -7,13 +7,12 @@ what the catalog says of a content beside its name and type.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import normalize
 
-from msgspec import Struct
 from msgspec.json import encode
 from msgspec.structs import replace
 
@@ -114,18 +113,6 @@ def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_un
     return problems or SnapshotLoader(context, snapshot, keeps_unlisted=keeps_unlisted).load_listings()
 
 
-class _Field(Struct, frozen=True):
-    """A custom field to which people have answers. choices: id or name → id."""
-
-    id: str
-    type: str
-    choices: Mapping[str, str]
-
-    def takes(self, values: Sequence[str]) -> bool:
-        """Whether these values are an answer to it."""
-        return len(values) == 1 if self.type == "TEXT" else all(value in self.choices for value in values)
-
-
 class SnapshotLoader(EntryLoader):
     """A workspace that is being filled from a snapshot, whose rows refer to each other by id."""
 
@@ -134,7 +121,8 @@ class SnapshotLoader(EntryLoader):
         self._snapshot = snapshot
         self._keeps_unlisted = keeps_unlisted
         self._ids: defaultdict[str, set[str]] = defaultdict(set)
-        self._fields_by_name: defaultdict[str, list[_Field]] = defaultdict(list)
+        self._fields_by_name: defaultdict[str, list[FieldRow]] = defaultdict(list)
+        self._choices: dict[str, dict[str, str]] = {}
         self._field_of_choice: dict[str, str] = {}
         self._targets: set[tuple[str, str, str]] = set()
         self._audiences = audiences_among(
@@ -183,9 +171,11 @@ class SnapshotLoader(EntryLoader):
             reserve_id(choice.id, self._ids["choice"])
             self._field_of_choice[choice.id] = field.id
             self.add("choices", id=choice.id, field=field.id, position=position, name=choice.name)
-        names: dict[str, str] = {choice.name: choice.id for choice in field.choices}
-        choices = names | {choice.id: choice.id for choice in field.choices}
-        self._fields_by_name[normalize("NFC", field.name)].append(_Field(field.id, field.type, choices))
+        self._fields_by_name[normalize("NFC", field.name)].append(field)
+        self._choices[field.id] = {
+            **{choice.name: choice.id for choice in field.choices},
+            **{choice.id: choice.id for choice in field.choices},
+        }
 
     def _load_person(self, person: PersonRow) -> None:
         reserve_id(person.id, self._ids["user"])
@@ -212,12 +202,14 @@ class SnapshotLoader(EntryLoader):
     def _add_answer(self, person: str, answer: AnswerRow) -> None:
         """Add an answer: to the first field of that name to which it is one."""
         values = [*sorted(answer.choices), *([answer.text] if answer.text else [])]
-        named = (field for field in self._fields_by_name[normalize("NFC", answer.field)] if field.takes(values))
-        field = next(named, None)
-        if field is None:
+        for field in self._fields_by_name[normalize("NFC", answer.field)]:
+            choices = self._choices[field.id]
+            if len(values) == 1 if field.type == "TEXT" else choices.keys() >= {*values}:
+                break
+        else:
             raise InvalidSeedValue(f"the answer to {answer.field!r} fits no custom field of that name")
         for value in values:
-            choice, text = ("", value) if field.type == "TEXT" else (field.choices[value], None)
+            choice, text = ("", value) if field.type == "TEXT" else (choices[value], None)
             self.add("answers", person=person, field=field.id, choice=choice, text=text)
 
     def _load_group(self, group: GroupRow) -> None:

@@ -122,8 +122,10 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     entry: Json = declared.address.name
     if kind.name == CONTENT_TARGET:
-        to = audience_entry(declared.spec.audience)
-        entry = {"content": content_entry(declared.spec, workspace), "assign_to": [to]}
+        entry = {
+            "content": content_entry(declared.spec, workspace),
+            "assign_to": [audience_entry(declared.spec.audience)],
+        }
     elif (id := declared.pin(workspace)) is not None:
         entry = {kind.name_key: declared.address.name, "id": id}
     return f"absent: {format_inline(escape_variables({kind.section: [entry]}))}"

@@ -116,8 +116,7 @@ class ApiSpec:
         wrong = ((key, _problem(description, key, value)) for key, value in self.overrides.items())
         raise_found([replace(problem, source=places.get(key)) for key, problem in wrong if problem is not None])
         defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
-        own = {key: str(value) for key, value in self.overrides.items()}
-        self._values = {**description.names, **defaults, **own}
+        self._values = {**description.names, **defaults, **{key: str(value) for key, value in self.overrides.items()}}
         raise_found(list(_clashes(description, self._values, self.overrides, places)))
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {

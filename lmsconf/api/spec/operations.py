@@ -191,9 +191,9 @@ def compile_schema(schema: bytes, *, formats: bool) -> Callable[[object], None]:
             validate(value)
         except fastjsonschema.JsonSchemaValueException as error:
             place, message = (str(text).removeprefix("data.") for text in (error.name, error.message))
-            number = {"oneOf": "exactly", "anyOf": "at least"}.get(error.rule)
-            branches = error.rule_definition if number else ()
+            branches = error.rule_definition if error.rule in ("oneOf", "anyOf") else ()
             if names := [name for branch in branches for name in branch.get("required", [])]:
+                number = "exactly" if error.rule == "oneOf" else "at least"
                 message = f"{place} must contain {number} one of {', '.join(names)}"
             raise ValueError(message) from None
 
