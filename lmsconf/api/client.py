@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 Outcome: TypeAlias = HttpResponse | NoResponse
+_WHY_NOT_SENT = {True: "rejected earlier requests as too many", False: "did not answer earlier requests"}
+"""Whether the service limits the rate → what it did."""
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -189,10 +191,11 @@ class Client(AbstractContextManager["Client"]):
             waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
             return with_offsets(self.spec.behaviour, parse_response(request, outcome, self._transport, tried))
-        why, hint = "did not answer earlier requests", None
-        if outage.is_rate_limited:
-            why, hint = "rejected earlier requests as too many", LATER_HINT
-        failure = outcome or NoResponse(f"not sent: the service {why}", is_sent=False, hint=hint)
+        failure = outcome or NoResponse(
+            f"not sent: the service {_WHY_NOT_SENT[outage.is_rate_limited]}",
+            is_sent=False,
+            hint=LATER_HINT if outage.is_rate_limited else None,
+        )
         raise failure_to_api_error(request, failure, self._transport, tried) from failure.__cause__
 
     def _attempt(self, request: PreparedRequest, outage: Outage) -> Outcome:

@@ -87,7 +87,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def submit(self, job: Callable[[Client], T], *, is_expected: bool = False) -> Future[T]:
         """Queue `job`, to be called with a client; return the future of its result.
 
-        is_expected: it is one of those that `report_progress` was told of.
+        is_expected: it was counted before, by `report_progress(expected=…)`.
         """
         with self._lock:
             self._client = self._client or self._open_client()

@@ -57,7 +57,7 @@ from lmsconf.planner.read.needed_listings import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.fill_sandbox import REDACTED, fill_workspace
+from lmsconf.workspace.fill_sandbox import fill_workspace
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
@@ -96,11 +96,6 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
     Raises CannotRehearse for a snapshot that cannot be loaded: one that is redacted or incomplete, or that refers to
     what it does not hold.
     """
-    if snapshot.redaction is not None:
-        raise CannotRehearse(
-            f"the plan cannot be rehearsed: {REDACTED}",
-            hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
-        )
     clock, numbers = RehearsalClock(at), count(1)
     service = Sandbox(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),

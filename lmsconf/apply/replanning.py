@@ -293,8 +293,8 @@ def plan_anew(
 
 def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:
     """Guards without percentage limits, which need reads, and with the stricter `min_admins` of plan and project."""
-    stricter = policy.guards.stricter(_saved_guards(plan))
-    return GuardLimits(min_admins=stricter.min_admins).with_limits({"removals": None, "updates": None})
+    least = policy.guards.stricter(_saved_guards(plan)).min_admins
+    return GuardLimits(min_admins=least).with_limits({"removals": None, "updates": None})
 
 
 def _saved_guards(plan: Plan) -> GuardLimits:

@@ -164,7 +164,7 @@ def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     assert (link.number, link.previous, link.oldest) == (2, second, first)
     with pytest.raises(LmsconfError, match="does not record which plan") as refused:
         kept_plan(find_run(folder.root, first))
-    assert "did not keep plans. Runs from now on have theirs." in str(refused.value.hint)
+    assert "an earlier version of lmsconf made it" in str(refused.value.hint)
 
 
 def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:
@@ -323,7 +323,7 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
     kept_path(journal.path, REPORT).rmdir()
     with pytest.raises(LmsconfError, match="is not kept") as refused:
         kept_report_text(run)
-    assert refused.value.hint == "It was not written when the run ended. Its journal lists every call: lmsconf runs RUN"
+    assert "could not write it" in str(refused.value.hint)
 
 
 # The commit of the manifests in the header of a journal, and whether the files are as in it.

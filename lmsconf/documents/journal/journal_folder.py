@@ -47,9 +47,9 @@ def hold_lock(
     with writing(path):
         descriptor = open_private_file(path, os.O_RDWR)
     try:
-        _take(descriptor, path, workspace)
         holder = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())})
         with writing(path):
+            _take(descriptor, workspace)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, holder.encode(), 0)
         yield
@@ -57,15 +57,14 @@ def hold_lock(
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path, workspace: str) -> None:
-    with writing(path):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as held:
-            raise WorkspaceLocked(
-                f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
-                hint="Wait until it ends, or stop it; then apply again.",
-            ) from held
+def _take(descriptor: int, workspace: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        raise WorkspaceLocked(
+            f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
+            hint="Wait until it ends, or stop it; then apply again.",
+        ) from held
 
 
 def _holder(descriptor: int) -> str:

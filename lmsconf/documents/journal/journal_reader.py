@@ -95,11 +95,10 @@ def find_run(root: Path, name: str) -> RecordedRun:
         case [path]:
             return _read(path)
         case []:
-            hint = "List them with: lmsconf runs"
-            if every and name[:8].isdigit() and name < every[-1].stem:
-                kept = f"Runs before {every[-1].stem} are not kept here"
-                hint += f". {kept}; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
-            raise LmsconfError(f"no run matches {name!r}", hint=hint)
+            raise LmsconfError(
+                f"no run matches {name!r}",
+                hint="List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept.",
+            )
     raise LmsconfError(
         f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
     )
@@ -219,6 +218,10 @@ def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | 
 PLAN: Final = "plan"
 BEFORE: Final = "before"
 REPORT: Final = "report"
+_NOT_RECORDED: Final = (
+    "The run was cut short, could not write it, or an earlier version of lmsconf made it. "
+    "Its journal lists every call: lmsconf runs RUN"
+)
 
 
 def kept_path(journal: Path, part: str) -> Path:
@@ -233,44 +236,31 @@ def kept_plan(run: RecordedRun) -> Plan:
 
 def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
-    why = "Only runs of lmsconf from this version on keep what was before."
     recorded = None if run.opening is None else run.opening.pre_image_sha256
-    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded, why))
+    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded))
 
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    if run.opening is None:
-        return _verified(run, PLAN, "plan", None, "The first line of its journal cannot be read.")
-    why = f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
-    return _verified(run, PLAN, "plan", run.opening.plan_sha256, why)
+    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256)
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
-    why = "The run was cut short before its end." if run.ending is None else "It was not written when the run ended."
-    return _verified(
-        run,
-        REPORT,
-        "report",
-        None if run.ending is None else run.ending.report_sha256,
-        f"{why} Its journal lists every call: lmsconf runs RUN",
-    )
+    return _verified(run, REPORT, "report", None if run.ending is None else run.ending.report_sha256)
 
 
-def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
-    """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
+def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None) -> str:
+    """Return the text of a kept file with the recorded SHA-256, which a run that was cut short may lack."""
     path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
         raise LmsconfError(
             f"the {noun} of the run {run.name} is not kept",
-            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else why_not_recorded,
+            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else _NOT_RECORDED,
         )
     text = read_text(path, regular=True)
     if recorded is None:
-        raise LmsconfError(
-            f"the journal of the run {run.name} does not record which {noun} it had", hint=why_not_recorded
-        )
+        raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=_NOT_RECORDED)
     if sha256_of_bytes(text.encode()) != recorded:
         raise LmsconfError(
             f"{path} is not the {noun} that the journal of the run records",
