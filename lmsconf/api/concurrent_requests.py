@@ -153,8 +153,7 @@ class ConcurrentReader:
 
     def search(self, operation: str, body: Mapping[str, Json]) -> Json:
         """Return one response to a request that reads with a body."""
-        known = self._readable(operation)
-        return self._pool.submit(lambda client: client.call(known.id, body=dict(body))).result()
+        return self._ask(self._readable(operation), {}, {}, body=dict(body)).result()
 
     def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
         """Return one response per request, in order. After a failure, no further one is sent."""
@@ -229,10 +228,11 @@ class ConcurrentReader:
         path: Mapping[str, str],
         query: Mapping[str, Json],
         is_expected: bool = False,
+        body: Mapping[str, Json] | None = None,
     ) -> Future[Json]:
         """Submit one request; return the future of its response."""
         return self._pool.submit(
-            lambda client: client.call(operation.id, path=path, query=query), is_expected=is_expected
+            lambda client: client.call(operation.id, path=path, query=query, body=body), is_expected=is_expected
         )
 
 

@@ -296,8 +296,10 @@ def _tls_hint(message: str, host: str) -> str | None:
     refused = re.search(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$", message)
     if refused is None:
         return None
-    ways_out = (way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words))
-    way_out = next(ways_out, "Ask the operator of the service to fix it.")
+    way_out = next(
+        (way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words)),
+        "Ask the operator of the service to fix it.",
+    )
     return f"The certificate of {host} was refused: {refused['check']}. {way_out}"
 
 

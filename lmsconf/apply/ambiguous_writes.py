@@ -202,8 +202,9 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
 def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
     """Return the problem that a resource is live twice, if a plan failed of it."""
-    expected = ("identity/live-twice", str(address))
-    return next((one for one in error.problems if (one.code, one.address) == expected), None)
+    return next(
+        (one for one in error.problems if one.code == "identity/live-twice" and one.address == str(address)), None
+    )
 
 
 def is_left(fresh: Plan, sent: IssuedRequest) -> bool:

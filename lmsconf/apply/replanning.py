@@ -268,15 +268,14 @@ def replan_everything(
     workspace: WorkspaceReader, plan: Plan, manifests: Manifests, phase: Phase
 ) -> tuple[Plan, tuple[Problem, ...]]:
     """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
-    project_policy, chosen = workspace.settings.policy, plan.selection
     policy = replace(
-        project_policy,
+        workspace.settings.policy,
         # No guard is evaluated here, and percentage limits and rename detection would cost reads.
-        guards=_unlimited(project_policy, plan),
+        guards=_unlimited(workspace.settings.policy, plan),
         compares=0,
-        only=chosen.only,
-        excluded=chosen.excluded,
-        additive=chosen.additive,
+        only=plan.selection.only,
+        excluded=plan.selection.excluded,
+        additive=plan.selection.additive,
         verifying=True,
     )
     return plan_anew(workspace, manifests, policy, phase, "Verifying")

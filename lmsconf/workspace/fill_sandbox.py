@@ -180,7 +180,6 @@ class SnapshotLoader(EntryLoader):
     def _load_person(self, person: PersonRow) -> None:
         reserve_id(person.id, self._ids["user"])
         admin, manager = bool(person.admin), bool(person.manager)
-        default = default_applications(admin=admin, manager=manager)
         self.add(
             "people",
             id=person.id,
@@ -194,7 +193,11 @@ class SnapshotLoader(EntryLoader):
             custom_archive_at=person.archive_date,
             language=person.language or FIRST_LANGUAGE,
             metadata=encode(dict(person.metadata or ())).decode(),
-            applications=encode_applications(default if person.applications is None else person.applications),
+            applications=encode_applications(
+                default_applications(admin=admin, manager=manager)
+                if person.applications is None
+                else person.applications
+            ),
         )
         for answer in person.answers or ():
             self._add_answer(person.id, answer)

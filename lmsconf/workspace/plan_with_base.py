@@ -59,13 +59,21 @@ def attach_origins(
     """
     before = planned(base.version)
     if before is None:
-        warning = unplannable_base(base.name, "changes cannot be attributed")
-        return replace(plan, base=base.name, problems=(*plan.problems, warning))
+        return replace(
+            plan,
+            base=base.name,
+            problems=(*plan.problems, unplannable_base(base.name, "changes cannot be attributed")),
+        )
     shared = before.intersection(map(_key, plan.changes))
     origins = dict.fromkeys(shared, ChangeOrigin.PENDING)
     origins |= dict.fromkeys(_lasting(shared, map(planned, base.older)), ChangeOrigin.REPAIR)
-    changes = (replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes)
-    return replace(plan, base=base.name, changes=tuple(changes))
+    return replace(
+        plan,
+        base=base.name,
+        changes=tuple(
+            replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes
+        ),
+    )
 
 
 def evaluate_base_guards(plan: Plan, policy: Policy, base: BaseManifests, under_base: Plan) -> Plan:

@@ -118,9 +118,9 @@ class Journal(AbstractContextManager["Journal"]):
                 pre_image_sha256=None if earlier is None else sha256_of_bytes(earlier.encode()),
             )
             absent = [key for key in ("commit", "pre_image_sha256") if getattr(header, key) is None]
-            opening: dict[str, Json] = {"event": "run", "format": FORMAT, **without_keys(object_json(header), *absent)}
+            opening = without_keys(object_json(header), *absent)
             with writing(path):
-                journal._write(opening, started, lasting=True)
+                journal._write({"event": "run", "format": FORMAT, **opening}, started, lasting=True)
             write_atomically(kept_path(path, PLAN), text)
             if earlier is not None:
                 write_atomically(kept_path(path, BEFORE), earlier)
