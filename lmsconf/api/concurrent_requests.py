@@ -117,8 +117,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def report_progress(self, finished: int = 0, expected: int = 0) -> None:
         """Count jobs and report progress; also while nothing is finished but the run waits.
 
-        finished: also expected jobs that are given up: they stay in the total, which never falls. expected: those that
-        will be submitted with `is_expected`.
+        finished: also expected jobs that are given up: they stay in the total, which never falls.
+        expected: those that will be submitted with `is_expected`.
         """
         with self._reporting:
             with self._lock:
@@ -232,7 +232,8 @@ class ConcurrentReader:
     ) -> Future[Json]:
         """Submit one request; return the future of its response."""
         return self._pool.submit(
-            lambda client: client.call(operation.id, path=path, query=query, body=body), is_expected=is_expected
+            lambda client: client.call(operation.id, path=path, query=query, body=body),
+            is_expected=is_expected,
         )
 
 

@@ -205,14 +205,16 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     return cast("list[Mapping[str, object]]", rows)
 
 
-_FIELD_IDS: Final = {"type": "object", "propertyNames": {"type": "string", "minLength": 1}}
-_CHOICES: Final = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_ANSWERS: Final = {
+    "CHOICE": {"type": ["string", "null"]},
+    "MULTI_SELECT": {"type": "array", "items": {"type": "string", "minLength": 1}},
+    "TEXT": {"type": ["string", "null"]},
+}
 _ANSWERS_SCHEMA: Final = json.encode(
     {
         "properties": {
-            "CHOICE": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
-            "MULTI_SELECT": {**_FIELD_IDS, "additionalProperties": _CHOICES},
-            "TEXT": {**_FIELD_IDS, "additionalProperties": {"type": ["string", "null"]}},
+            type: {"type": "object", "propertyNames": {"type": "string", "minLength": 1}, "additionalProperties": one}
+            for type, one in _ANSWERS.items()
         }
     }
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
-from typing import cast
 
 from msgspec import Struct, field
 
@@ -22,7 +21,7 @@ from lmsconf.api.response_limits import (
 )
 from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
 from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
-from lmsconf.api.spec.operations import Schema, dialect_key_of
+from lmsconf.api.spec.operations import dialect_key_of, object_properties
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.calls import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
@@ -291,9 +290,8 @@ def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
 
 def required_list(operation: Operation) -> tuple[str, str]:
     """Return the wire name and the dialect key of a response's one required list; empty if there is none."""
-    success = operation.success or {}
-    properties = cast("Mapping[str, Schema]", success.get("properties", {}))
-    match success.get("required"):
+    properties = object_properties(operation.success or {})
+    match (operation.success or {}).get("required"):
         case [str(name)] if properties[name].get("type") == "array":
             return name, dialect_key_of(properties[name])
     return "", ""

@@ -95,10 +95,10 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def resolve(self, sent: IssuedRequest, send: Callable[[], Json]) -> Json:
-        """Send a call, again where it was lost, and return its response; None if it is found to be carried out.
+        """Return the response of a call, which `send` sends; None if it was lost, and the call is carried out.
 
-        send: sends it once. Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be
-        determined, and the error of the call if it fails.
+        Sends it again where it is not. Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if
+        that cannot be determined, and the error of the call if it fails.
         """
         conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
         for attempts_left in (2, 1, 0):
@@ -202,9 +202,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
 def _live_twice(error: LmsconfError, address: Address) -> Problem | None:
     """Return the problem that a resource is live twice, if a plan failed of it."""
-    return next(
-        (one for one in error.problems if one.code == "identity/live-twice" and one.address == str(address)), None
-    )
+    twice = (one for one in error.problems if one.code == "identity/live-twice")
+    return next((one for one in twice if one.address == str(address)), None)
 
 
 def is_left(fresh: Plan, sent: IssuedRequest) -> bool:

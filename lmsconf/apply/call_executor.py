@@ -123,7 +123,11 @@ class CallExecutor:
     """
 
     def __init__(
-        self, resolver: AmbiguousWriteResolver, plan: Plan, replay: Callable[[], Plan], first_calls: FirstCalls
+        self,
+        resolver: AmbiguousWriteResolver,
+        plan: Plan,
+        replay: Callable[[], Plan],
+        first_calls: FirstCalls,
     ) -> None:
         self._resolver, self._first_calls = resolver, first_calls
         self._replay, self._grants = replay, grants_to_verify(plan)
@@ -137,7 +141,7 @@ class CallExecutor:
         }
 
     def send(self, call: Call, ids: Learnt, client: Client) -> Learnt:
-        """Send a call with the ids known so far, and return the ids that the response returns. Raises LmsconfError."""
+        """Send a call with the ids known so far; return the ids in its response. Raises LmsconfError."""
         try:
             sent = issued(call, ids)
         except KeyError as missing:

@@ -271,9 +271,8 @@ def _groups(
         # A service may have several manual groups of a name.
         ids |= smart_group_ids(api, smart - ids.keys())
         for group in plan.effects.groups:
-            members = (
-                frozenset() if group.address in deleted else _live_members(api, group.address, ids.get(group.address))
-            )
+            is_deleted = group.address in deleted
+            members = frozenset() if is_deleted else _live_members(api, group.address, ids.get(group.address))
             yield RehearsedGroup(
                 address=group.address,
                 before=group.before,

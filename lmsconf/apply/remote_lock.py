@@ -124,7 +124,7 @@ class LockLease:
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
 
     def create(self) -> None:
-        """Create it, with a lease that begins now, and start renewing. Raises LmsconfError if that was rejected."""
+        """Create it, with a lease that begins now, and renew it. Raises LmsconfError if that was rejected."""
         self._renewer.start()
         now = self._clock()
         self._lock = replace(self._lock, until=now + self._terms.lease)

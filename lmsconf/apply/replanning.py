@@ -117,11 +117,11 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
     if run.stopped_by is not None and not run.may_have_written:
         return run.stopped_by.exit
     failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
-    nothing_written = failed and not run.may_have_written
+    all_failed = failed and not run.may_have_written
     cases = (
-        (nothing_written and any(isinstance(error, Unauthorized) for error in run.errors), ExitCode.UNAUTHORIZED),
-        (nothing_written and any(error.code == "refusal/in-use" for error in run.errors), ExitCode.BLOCKED),
-        (nothing_written, ExitCode.ERROR),
+        (all_failed and any(isinstance(error, Unauthorized) for error in run.errors), ExitCode.UNAUTHORIZED),
+        (all_failed and any(error.code == "refusal/in-use" for error in run.errors), ExitCode.BLOCKED),
+        (all_failed, ExitCode.ERROR),
         (
             failed and not any(isinstance(one, WrongAssumption) and not one.refused for one in run.errors),
             ExitCode.PARTIAL,

@@ -180,11 +180,12 @@ def plan_with_base(
     made = evaluate_base_guards(made, policy, base, under_base)
     made = attach_origins(made, base, lambda version: _planned(reader, version, live))
     now = ManifestsVersion(manifests, policy, settings_by_path(reader.settings))
-    whole = not (policy.only or policy.excluded)
     return replace(
         made,
         settings_changed=(*diff_settings(base.version.settings, now.settings), *_dropped_tests(now, base.version)),
-        let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec) if whole else (),
+        let_go=()
+        if policy.only or policy.excluded
+        else find_orphaned_resources(now, base.version, live, reader.connection.spec),
     )
 
 
@@ -349,10 +350,9 @@ def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tup
         taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if taken is not None:
             yield origin.address, f"it is left alone, because {taken}"
-    refused = [origins[call.address] for call in draft.plan.calls if call.may_be_refused and call.address in origins]
-    yield from (
-        (one.address, "it is left alone, because others use it") for one in refused if one.action is Action.CREATE
-    )
+    refused = {call.address: None for call in draft.plan.calls if call.may_be_refused}
+    made = (origins[at] for at in refused if at in origins and origins[at].action is Action.CREATE)
+    yield from ((origin.address, "it is left alone, because others use it") for origin in made)
 
 
 def _selected(draft: DraftPlan) -> Iterator[Problem]:

@@ -59,7 +59,8 @@ def _problem(description: ApiDescription, key: str, value: object) -> Problem | 
         (allowed is None and not is_count and not is_text, f"It is a text that is not empty{quoted}."),
         (key == TIME_ZONE and not is_zone(str(value)), "It is an IANA time zone, such as Europe/Stockholm."),
         (
-            key in description.headers and not is_header,
+            not is_header
+            and any(key == f"{one.id}.{name}" for one in description.operations.values() for name in one.headers),
             "It is a header of its own: letters, digits and hyphens.",
         ),
     )
@@ -116,7 +117,11 @@ class ApiSpec:
         wrong = ((key, _problem(description, key, value)) for key, value in self.overrides.items())
         raise_found([replace(problem, source=places.get(key)) for key, problem in wrong if problem is not None])
         defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
-        self._values = {**description.names, **defaults, **{key: str(value) for key, value in self.overrides.items()}}
+        self._values = {
+            **description.names,
+            **defaults,
+            **{key: str(value) for key, value in self.overrides.items()},
+        }
         raise_found(list(_clashes(description, self._values, self.overrides, places)))
         renamed = {key for key, name in description.names.items() if self._values[key] != name}
         self.operations: Mapping[str, Operation] = {

@@ -6,7 +6,7 @@ Shared by the kinds and the typed methods, so that both honour the same dialect 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -37,8 +37,7 @@ class PickedChoice(Struct, frozen=True):
     name: str
 
 
-_Picked: TypeAlias = Sequence[PickedChoice]
-_CHOICES: Final[Mapping[str, Callable[[_Picked], object]]] = {
+_CHOICES: Final[Mapping[str, Callable[[Sequence[PickedChoice]], object]]] = {
     "id": lambda picked: picked[0].id,
     "list": lambda picked: [one.id for one in picked],
     "object": lambda picked: {"choiceId": picked[0].id},
@@ -79,7 +78,7 @@ def sends_names(behaviour: Behaviour, field_type: str) -> bool:
     return field_type != "TEXT" and behaviour(answer_value_key(field_type)).startswith("name")
 
 
-def encode_answer(behaviour: Behaviour, field_type: str, answer: str | _Picked | None) -> object:
+def encode_answer(behaviour: Behaviour, field_type: str, answer: str | Sequence[PickedChoice] | None) -> object:
     """Return an answer in wire form: a text for a TEXT field, choices for any other; an empty one clears it."""
     form = behaviour(answer_value_key(field_type))
     if not answer:

@@ -97,7 +97,7 @@ def find_run(root: Path, name: str) -> RecordedRun:
         case []:
             raise LmsconfError(
                 f"no run matches {name!r}",
-                hint="List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept.",
+                hint="List them with: lmsconf runs. In lmsconf.yaml, `runs: {keep: N}` sets their number.",
             )
     raise LmsconfError(
         f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
@@ -168,8 +168,8 @@ class PendingWrites(Struct, frozen=True, kw_only=True):
             calls = count_noun(self.calls, "call")
             return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
         return (
-            f"The run {self.run} made {count_noun(self.made, 'thing')} that it could not read back afterwards. "
-            f"{wait} created may not be readable yet."
+            f"The run {self.run} made {count_noun(self.made, 'thing')} that it could not read back "
+            f"afterwards. {wait} created may not be readable yet."
         )
 
 
