@@ -28,9 +28,11 @@ from lmsconf.api.pagination import (
     PageRequests,
     read_listing,
     refuse_missing_list,
+    required_list,
 )
-from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit
+from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit, listing_limit
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
 from lmsconf.model.calls import ListedRows, ListOperation, RateLimit, ReadArguments, Report, RunProgress
 from lmsconf.model.canonical_json import Json
 
@@ -191,8 +193,17 @@ class ConcurrentReader:
         self, operation: ListOperation, *, query: Mapping[str, Json] | None = None, keep: Keep | None = None
     ) -> Iterator[ListedRows]:
         """Yield the first page of a listing, then all of it; see `pagination.read_listing`."""
-        known = self._readable(operation.name)
-        schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
+        known, behaviour = self._readable(operation.name), self._spec.behaviour
+        schema = ListingSchema(
+            listing=operation,
+            page_size=self._spec.integer_behaviour(PAGE_SIZE),
+            reserved_id=behaviour(operation.reserved) if operation.reserved else None,
+            counts_unlisted=operation.counted is not None and behaviour(operation.counted) == "all",
+            paged="skip" in known.query,
+            reduce_row=keep,
+            dialect_key=required_list(known)[1],
+            size_limit=listing_limit(operation.name, whole_rows=self._everything),
+        )
         pages = PageRequests(
             ask=partial(self._ask, known, {}),
             expect=lambda number: self._pool.report_progress(expected=number),

@@ -19,8 +19,7 @@ from lmsconf.api.response_limits import (
     listing_limit,
     pages_ahead,
 )
-from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
-from lmsconf.api.spec.dialect_candidates import PAGE_SIZE
+from lmsconf.api.spec import Operation, path_segment_problem
 from lmsconf.api.spec.operations import dialect_key_of, object_properties
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.calls import ListedRows, ListOperation
@@ -47,22 +46,6 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
     reduce_row: Keep | None = None
     dialect_key: str = ""
     size_limit: ListingLimit = field(default_factory=lambda: listing_limit("", whole_rows=False))
-
-    @classmethod
-    def for_operation(
-        cls, spec: ApiSpec, operation: ListOperation, reduce_row: Keep | None, *, whole_rows: bool
-    ) -> ListingSchema:
-        """Return the schema of a listing under the workspace's dialect."""
-        return cls(
-            listing=operation,
-            page_size=spec.integer_behaviour(PAGE_SIZE),
-            reserved_id=spec.behaviour(operation.reserved) if operation.reserved else None,
-            counts_unlisted=operation.counted is not None and spec.behaviour(operation.counted) == "all",
-            paged="skip" in spec[operation.name].query,
-            reduce_row=reduce_row,
-            dialect_key=required_list(spec[operation.name])[1],
-            size_limit=listing_limit(operation.name, whole_rows=whole_rows),
-        )
 
 
 class PageRequests(Struct, frozen=True, kw_only=True):

@@ -59,8 +59,7 @@ def _problem(description: ApiDescription, key: str, value: object) -> Problem | 
         (allowed is None and not is_count and not is_text, f"It is a text that is not empty{quoted}."),
         (key == TIME_ZONE and not is_zone(str(value)), "It is an IANA time zone, such as Europe/Stockholm."),
         (
-            not is_header
-            and any(key == f"{one.id}.{name}" for one in description.operations.values() for name in one.headers),
+            key in description.headers and not is_header,
             "It is a header of its own: letters, digits and hyphens.",
         ),
     )

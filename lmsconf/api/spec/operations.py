@@ -206,11 +206,13 @@ class ApiDescription(Struct, frozen=True, kw_only=True):
     operations  operation id → operation
     behaviours  dialect key → schema of the behaviour
     names       dialect key of a name that the specification leaves open → default wire name
+    headers     the keys in `names` that name a header
     """
 
     operations: Mapping[str, Operation]
     behaviours: Mapping[str, Schema]
     names: Mapping[str, str]
+    headers: frozenset[str]
 
 
 @cache
@@ -234,6 +236,7 @@ def load_api_description() -> ApiDescription:
         operations=MappingProxyType(operations),
         behaviours=MappingProxyType(document["x-dialect"]),
         names=MappingProxyType(names),
+        headers=frozenset(f"{one.id}.{header}" for one in operations.values() for header in one.headers),
     )
 
 

@@ -97,7 +97,7 @@ def find_run(root: Path, name: str) -> RecordedRun:
         case []:
             raise LmsconfError(
                 f"no run matches {name!r}",
-                hint="List them with: lmsconf runs. In lmsconf.yaml, `runs: {keep: N}` sets their number.",
+                hint="List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept.",
             )
     raise LmsconfError(
         f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
