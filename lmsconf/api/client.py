@@ -200,10 +200,13 @@ class Client(AbstractContextManager["Client"]):
 
     def _attempt(self, request: PreparedRequest, outage: Outage) -> Outcome:
         """Send the request once and return the outcome."""
-        target = f"{request.path}?{request.query}" if request.query else request.path
         try:
             return self._transport.send(
-                request.method, target, request.body, request.headers, max_seconds=outage.seconds_left()
+                request.method,
+                f"{request.path}?{request.query}" if request.query else request.path,
+                request.body,
+                request.headers,
+                max_seconds=outage.seconds_left(),
             )
         except NoResponse as failure:
             return failure

@@ -191,9 +191,13 @@ def _error(
     excerpt: str | None = None,
 ) -> ApiError:
     """Return an error. ending: of its message, which begins with the request. excerpt: of the response body."""
-    operation = request.operation.id if request.operation else None
-    place = f"{request.method} {transport.redact(request.path)} at {transport.host}"
-    return kind(f"{place}{ending}", hint=hint, operation=operation, status=status, body=excerpt)
+    return kind(
+        f"{request.method} {transport.redact(request.path)} at {transport.host}{ending}",
+        hint=hint,
+        operation=request.operation.id if request.operation else None,
+        status=status,
+        body=excerpt,
+    )
 
 
 def _value(request: PreparedRequest, answer: HttpResponse) -> Json:

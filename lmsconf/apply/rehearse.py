@@ -132,8 +132,7 @@ def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str
     `auto` means that of the service, which only its own times show.
     """
     ends = (end for row in snapshot.rows(TargetRow) for end in (row.start, row.finish) if end is not None)
-    is_auto = ApiSpec(settings.dialect).behaviour(TIME_FORMAT) == "auto"
-    if is_auto and next(ends, "").isdigit():
+    if ApiSpec(settings.dialect).behaviour(TIME_FORMAT) == "auto" and next(ends, "").isdigit():
         return {**settings.dialect, TIME_FORMAT: "epoch-ms"}
     return settings.dialect
 

@@ -168,9 +168,8 @@ def plan_with_base(
         reading, live = reader.read_on(reads_needed_by_both(manifests, policy, base.version), progress)
     live = restore_snapshot(live, merge_manifests(manifests, base.version.manifests))
     planned = drop_unknown_people(live, manifests)
-    draft = reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at)
     draft = replace(
-        draft,
+        reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at),
         lint_levels=raise_to_errors(policy.lints, base.version.policy.lints),
         protect=base.version.policy.guards.protect,
     )
@@ -248,8 +247,8 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    everything = replace(policy, only=(), excluded=())
-    reading, snapshot = reader.read_on(ReadScope(_read_for(reader, run, policy), everything), progress)
+    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
+    reading, snapshot = reader.read_on(wanted, progress)
     times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:

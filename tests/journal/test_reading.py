@@ -148,7 +148,9 @@ def test_a_run_that_is_not_there_may_not_be_kept_any_more(folder: Path) -> None:
     """The hint names the list of runs, and the key that sets how many are kept."""
     with pytest.raises(LmsconfError) as error:
         find_run(folder, "20260531T080000Z-x")
-    assert error.value.hint == ("List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept.")
+    assert error.value.hint == (
+        "List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept."
+    )
 
 
 def test_no_journals_is_no_error(tmp_path: Path) -> None:

@@ -88,9 +88,8 @@ def find_run(root: Path, name: str) -> RecordedRun:
     Raises LmsconfError if none or more than one matches, or a journal cannot be read.
     """
     every = _journals(root)
-    exact = [path for path in every if path.stem == name]
     begun = [path for path in every if name and re.match(rf"(?:[^-]*-)?{re.escape(name)}", path.stem)]
-    fitting = every[:1] if name == "latest" else exact or begun
+    fitting = every[:1] if name == "latest" else [path for path in every if path.stem == name] or begun
     match fitting:
         case [path]:
             return _read(path)
@@ -292,8 +291,13 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     oldest = next((path.stem for path in earlier if path not in pruned), None)
     if not own or own[-1][1].chain is None:  # a chain begins after journals that have no link
         return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest), pruned
-    last, number = earlier[-1], _number(own[-1][1]) + 1
-    return ChainLink(number=number, previous=last.stem, previous_sha256=_file_digest(last), oldest=oldest), pruned
+    link = ChainLink(
+        number=_number(own[-1][1]) + 1,
+        previous=earlier[-1].stem,
+        previous_sha256=_file_digest(earlier[-1]),
+        oldest=oldest,
+    )
+    return link, pruned
 
 
 def chain_heads(root: Path) -> list[tuple[str, str, str]]:
