@@ -178,7 +178,11 @@ class Client(AbstractContextManager["Client"]):
             if self._may_repeat(request, outcome):
                 responses = outage.responses if responses is None else responses
                 pause = policy.wait_before_retry(
-                    tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=outcome.status in NOT_NOW
+                    tried,
+                    waited,
+                    outcome.headers.get("retry-after"),
+                    rate_limited=is_limited,
+                    not_now=outcome.status in NOT_NOW,
                 )
                 if pause is None or pause > outage.seconds_left():
                     outage.record_give_up(responses)
@@ -213,7 +217,7 @@ class Client(AbstractContextManager["Client"]):
 
     def _record(self, outcome: Outcome, sent: float, outage: Outage) -> bool:
         """Report an outcome to the rate limiter and the outage; return whether it was refused as too many."""
-        status, retry_after = outcome.status, outcome.retry_after
+        status, retry_after = outcome.status, outcome.headers.get("retry-after")
         if status is not None and status not in TRANSIENT:
             self._rate_limiter.record_response(sent)
             outage.record_response()
@@ -232,7 +236,7 @@ class Client(AbstractContextManager["Client"]):
         if isinstance(outcome, NoResponse):
             return not (request.writes if outcome.is_sent else outcome.final)
         if request.writes:
-            return is_not_carried_out(outcome.status, outcome.retry_after)
+            return is_not_carried_out(outcome.status, outcome.headers.get("retry-after"))
         return outcome.status in TRANSIENT
 
 
@@ -253,7 +257,7 @@ def _exchange(
         seconds=seconds,
         status=outcome.status,
         failure=str(outcome) if isinstance(outcome, NoResponse) else None,
-        date=outcome.date,
+        date=outcome.headers.get("date"),
         retry_in=pause,
         label=label,
     )

@@ -12,7 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from msgspec import Struct, field
 
@@ -245,7 +245,7 @@ def _meaning(
             Unauthorized,
             "Check that the token may do this, and that the External API is enabled for the workspace.",
         ),
-        (is_not_carried_out(status, answer.retry_after), Unreachable, LATER_HINT),
+        (is_not_carried_out(status, answer.headers.get("retry-after")), Unreachable, LATER_HINT),
         (status == 404 and names_nothing, Rejected, wrong_base),
         (status < 500, Rejected, _dialect_hint(request, status)),
         (request.writes, WriteOutcomeUnknown, _LOST_HINT),
@@ -256,11 +256,8 @@ def _meaning(
 
 def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
     """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
-    try:
-        other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
-    except ValueError:
-        other = ""
-    to = f" to {_safe(transport.redact(other))}" if other else ""
+    other = re.match(r"(?:[\w+.-]*:)?//(?:[^/?#]*@)?([^/?#]+)", answer.headers.get("location", ""))
+    to = f" to {_safe(transport.redact(other[1]))}" if other else ""
     return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 
@@ -283,7 +280,7 @@ def _times(tried: int) -> str:
 
 def _asked(answer: HttpResponse) -> str:
     """Return the wait that a Retry-After in seconds asks for, if it takes minutes: the run has waited longer."""
-    seconds = seconds_of(answer.retry_after)
+    seconds = seconds_of(answer.headers.get("retry-after"))
     if answer.status not in NOT_NOW or seconds is None or seconds <= 60:
         return ""
     return f" and asks to wait {duration_in_words(seconds)}"

@@ -97,20 +97,17 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
             return None
         if requested is not None:
             # A retry before Retry-After would be refused again. After a second refusal, back off further than asked.
-            pause = max(requested, self._half_jitter(attempts - 1))
+            pause = max(requested, self._backoff(attempts - 1))
             return pause if pause <= left else None
-        if rate_limited:
-            return min(self._half_jitter(attempts), left)
-        # Full jitter: clients that failed together should not retry together.
-        return min(self.random_number() * self._longest(attempts), left)
+        return min(self._backoff(attempts), left)
 
-    def _half_jitter(self, tried: int) -> float:
-        """Return at least half of the longest wait: many retries at once would be refused at once."""
-        return (0.5 + self.random_number() / 2) * self._longest(tried) if tried else 0.0
+    def _backoff(self, tried: int) -> float:
+        """Return a wait of up to half a second, then twice as long, at most ten seconds; at least half of that.
 
-    def _longest(self, tried: int) -> float:
-        """Return the maximum wait before the next attempt: half a second, then twice as long, at most ten."""
-        return min(0.5 * 2.0 ** min(tried - 1, 30), 10.0)
+        Clients that failed together should not retry together, and retries at once would be refused at once.
+        """
+        longest = min(0.5 * 2.0 ** min(tried - 1, 30), 10.0)
+        return (0.5 + self.random_number() / 2) * longest if tried else 0.0
 
     def is_long(self, pause: float) -> bool:
         """Return whether a Retry-After extends an outage."""

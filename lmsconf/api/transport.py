@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -49,7 +49,8 @@ class NoResponse(Exception):
     is_sent: the request may have been sent. final: a retry would fail the same. hint: replaces the default hint.
     """
 
-    status = retry_after = date = None
+    status = None
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, reason: str, *, is_sent: bool, final: bool = False, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -57,14 +58,12 @@ class NoResponse(Exception):
 
 
 class HttpResponse(Struct, frozen=True):
-    """A response. unreadable: why the body could not be read, if so. date: the Date header, the service's clock."""
+    """A response. headers: by lower-case name. unreadable: why the body could not be read, if so."""
 
     status: int
     body: bytes
-    retry_after: str | None
-    location: str | None
+    headers: Mapping[str, str]
     unreadable: str | None
-    date: str | None = None
 
 
 def _redact_record(record: logging.LogRecord) -> bool:
@@ -146,7 +145,7 @@ class HttpTransport:
         seconds = min(self._seconds, max_seconds)
         until = self._clock() + seconds
         try:
-            url = _url(self.url + target)
+            url = httpx.URL(self.url + target)
         except httpx.InvalidURL as error:
             raise NoResponse(self.redact(str(error)), is_sent=False, final=True) from error
         silent = min(30.0, seconds)
@@ -172,8 +171,7 @@ class HttpTransport:
             body = self._body(response, until, seconds)
         except (ValueError, httpx.DecodingError) as error:
             unreadable = str(error)
-        after, location, date = (response.headers.get(name) for name in ("retry-after", "location", "date"))
-        return HttpResponse(response.status_code, body, after, location, unreadable, date)
+        return HttpResponse(response.status_code, body, response.headers, unreadable)
 
     def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
         """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""
@@ -237,12 +235,6 @@ class _NoCookies(httpx.Cookies):
 
 class _Client(httpx.Client):
     cookies = _NoCookies()  # type: ignore[override]  # nobody sets others
-
-
-@lru_cache(maxsize=2048)
-def _url(text: str) -> httpx.URL:
-    """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
-    return httpx.URL(text)
 
 
 def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> httpx.Client:

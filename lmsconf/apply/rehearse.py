@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from threading import Event
-from typing import Final
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -150,12 +149,6 @@ def _fill(service: Sandbox, snapshot: Snapshot) -> None:
         ) from error
 
 
-_FAILURES: Final = {
-    RehearsalOutcome.REFUSED: "some of its calls were refused",
-    RehearsalOutcome.NOT_CONVERGED: "a second plan on the twin was not empty",
-}
-
-
 def refuse_unrehearsed(plan: Plan, digest: str) -> None:
     """Raise StalePlan unless the plan, with this digest, was rehearsed successfully.
 
@@ -170,7 +163,9 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
             hint=again,
         )
-    if (why := _FAILURES.get(receipt.outcome)) is not None:
+    if receipt.outcome is not RehearsalOutcome.SUCCESS:
+        was_refused = receipt.outcome is RehearsalOutcome.REFUSED
+        why = "some of its calls were refused" if was_refused else "a second plan on the twin was not empty"
         raise StalePlan(
             f"the rehearsal of the plan did not succeed: {why}",
             hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",

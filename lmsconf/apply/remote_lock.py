@@ -120,7 +120,8 @@ class LockLease:
         self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
         self._checked_at = self._begun = 0.0
         self._may_exist = False
-        self._mutex, self._ended = threading.Lock(), threading.Event()
+        self._mutex = threading.Lock()
+        self._ended = threading.Event()
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
 
     def create(self) -> None:

@@ -110,12 +110,12 @@ def test_a_write_is_repeated_where_the_service_says_it_was_not_done() -> None:
     assert write(said(503, None, Retry_After="1"), raw(200)) == 2
 
 
-def test_waits_grow_with_full_jitter() -> None:
-    """The longest wait doubles with each try, and chance takes any part of it."""
+def test_waits_grow_with_jitter() -> None:
+    """The longest wait doubles with each try, and chance takes up to half of it."""
     clock = Clock()
     read(said(500), clock=clock)
     assert clock.waits == [0.5, 1.0, 2.0]
-    assert RetryPolicy(random_number=lambda: 0.25).wait_before_retry(3, 0.0) == 0.5
+    assert RetryPolicy(random_number=lambda: 0.25).wait_before_retry(3, 0.0) == 1.25
 
 
 @listed_cases("header", "seconds")
