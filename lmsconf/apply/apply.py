@@ -31,7 +31,7 @@ from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
 from lmsconf.apply.scheduler import ApplyEvents, Begin, Waiting
 from lmsconf.documents.journal.journal_folder import hold_lock
-from lmsconf.documents.journal.journal_reader import Retention, wait_for_pending_writes
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, StalePlan, interrupt_exit_code
@@ -227,10 +227,9 @@ def _open_journal(
         settings.root,
         plan,
         meta=options.meta,
+        keep=settings.kept_runs,
         # The embedded workspace is in this process: no call of an earlier one can still take effect.
-        retention=Retention(
-            keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.policy.settle
-        ),
+        keep_seconds=0.0 if settings.workspace.embedded else settings.policy.settle,
         before=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
         commit=manifests_commit(

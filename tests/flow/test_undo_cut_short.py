@@ -63,7 +63,7 @@ def cut_short(project: Project, dies_at: int, *, unsent: bool, file: str | None 
             else loads((project.root / file).read_text(encoding="utf-8"))
         )
         before = pre_image(plan, refuse_stale_plan(applier, plan))
-        journal = MortalJournal.begin(project.root, plan, meta={}, retention=KEPT, pre_image=before)
+        journal = MortalJournal.begin(project.root, plan, meta={}, **KEPT, pre_image=before)
         assert isinstance(journal, MortalJournal)
         journal.dies_at, journal.unsent = dies_at, unsent
         with journal, pytest.raises(Killed):

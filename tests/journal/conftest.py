@@ -11,7 +11,6 @@ from laws.sandbox_project import TransportConnection
 from texts import text_of
 
 from lmsconf.apply.run_plan import execute
-from lmsconf.documents.journal.journal_reader import Retention
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
@@ -25,7 +24,7 @@ PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'
 MANIFEST = text_of(__file__, "conftest_manifest.yaml")
 CALLS = 5
 
-KEEP_ALL = Retention(keep=1000, settle=30.0)
+KEEP_ALL = {"keep": 1000, "keep_seconds": 30.0}
 
 
 class ObservedSandbox(Sandbox):
@@ -72,7 +71,7 @@ class JournalProject:
 
     def begin(self, plan: Plan, **more: Callable[[int], None]) -> Journal:
         """A journal of the plan, by a clock that ticks."""
-        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, retention=KEEP_ALL, clock=TickingClock(), **more)
+        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, **KEEP_ALL, clock=TickingClock(), **more)
 
     def applied(self) -> tuple[Plan, ApplyReport, Path]:
         """The plan, carried out, and where its journal is."""

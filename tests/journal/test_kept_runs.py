@@ -23,7 +23,6 @@ from lmsconf.documents import reports
 from lmsconf.documents.journal.journal_folder import encode_line
 from lmsconf.documents.journal.journal_reader import (
     REPORT,
-    Retention,
     chain_heads,
     delete_run,
     find_run,
@@ -188,14 +187,14 @@ def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:
 
 def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> None:
     """A run of a workspace over HTTP is deleted only once its last line is older than `settle`."""
-    plan, brief = scene.plan(), Retention(keep=1, settle=30)
-    with Journal.begin(scene.root, plan, meta={}, retention=brief) as first:
+    plan, brief = scene.plan(), {"keep": 1, "keep_seconds": 30}
+    with Journal.begin(scene.root, plan, meta={}, **brief) as first:
         pass
-    with Journal.begin(scene.root, plan, meta={}, retention=brief) as second:
+    with Journal.begin(scene.root, plan, meta={}, **brief) as second:
         pass
     assert first.path.exists()
     os.utime(first.path, (first.path.stat().st_mtime - 31,) * 2)
-    with Journal.begin(scene.root, plan, meta={}, retention=brief):
+    with Journal.begin(scene.root, plan, meta={}, **brief):
         pass
     assert not first.path.exists()
     assert second.path.exists()
@@ -245,8 +244,8 @@ def run_at(scene: JournalProject) -> Callable[..., Path]:
     plan = scene.plan()
 
     def run(hour: int, keep: int = 9) -> Path:
-        at, retention = datetime(2026, 6, 1, hour, tzinfo=UTC), Retention(keep=keep, settle=0.0)
-        with Journal.begin(scene.root, plan, meta={}, retention=retention, clock=lambda: at) as journal:
+        at, retention = datetime(2026, 6, 1, hour, tzinfo=UTC), {"keep": keep, "keep_seconds": 0.0}
+        with Journal.begin(scene.root, plan, meta={}, **retention, clock=lambda: at) as journal:
             return journal.path
 
     return run
@@ -296,8 +295,8 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
     descriptors = {one.name for one in Path("/dev/fd").iterdir()}
     with scene.begin(plan) as old:
         old.path.with_name(f"{old.path.stem}.zip").mkdir()
-    retention = Retention(keep=1, settle=0.0)
-    with Journal.begin(scene.root, plan, meta={}, retention=retention) as journal:
+    retention = {"keep": 1, "keep_seconds": 0.0}
+    with Journal.begin(scene.root, plan, meta={}, **retention) as journal:
         kept_path(journal.path, REPORT).mkdir()
         report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert {one.name for one in Path("/dev/fd").iterdir()} <= descriptors

@@ -261,7 +261,7 @@ def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) 
     before = os.dup(0)
     os.close(before)
     with pytest.raises(LmsconfError, match="No space left"):
-        Journal.begin(scene.root, plan, meta={}, retention=KEEP_ALL, sync=full)
+        Journal.begin(scene.root, plan, meta={}, **KEEP_ALL, sync=full)
     after = os.dup(0)
     os.close(after)
     assert after == before, "the lowest number that is free is another one now"

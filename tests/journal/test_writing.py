@@ -120,9 +120,7 @@ def test_no_token_is_written_down(scene: JournalProject) -> None:
     register_secret(canary)
     plan = scene.plan()
     (call,) = plan.calls[:1]
-    with Journal.begin(
-        scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}, retention=KEEP_ALL
-    ) as journal:
+    with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}, **KEEP_ALL) as journal:
         reason = f"401: {canary} is not valid"
         journal.record_outcome(
             CallOutcome(

@@ -19,7 +19,7 @@ from simulation.request_faults import Killed, MortalJournal
 
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
-from lmsconf.documents.journal.journal_reader import Retention, find_run
+from lmsconf.documents.journal.journal_reader import find_run
 from lmsconf.errors import ExitCode
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
@@ -42,8 +42,8 @@ def kept_run(stage: SandboxProject, plan: Plan, dies_at: int | None = None) -> A
     """
     plan = stage.consented(plan)
     live = refuse_stale_plan(stage.workspace, plan)
-    before, retention = pre_image(plan, live), Retention(keep=50, settle=0)
-    with MortalJournal.begin(stage.folder, plan, meta={}, retention=retention, pre_image=before) as journal:
+    before, retention = pre_image(plan, live), {"keep": 50, "keep_seconds": 0}
+    with MortalJournal.begin(stage.folder, plan, meta={}, **retention, pre_image=before) as journal:
         assert isinstance(journal, MortalJournal)
         journal.dies_at = dies_at
         try:

@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 import httpx
 
-from lmsconf.documents.journal.journal_reader import Retention
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome
@@ -182,7 +181,7 @@ def at_call(kind: str, call: int) -> RequestFault:
 # A journal whose process dies.
 
 
-KEPT = Retention(keep=50, settle=30.0)
+KEPT = {"keep": 50, "keep_seconds": 30.0}
 
 
 class MortalJournal(Journal):

@@ -118,7 +118,7 @@ class _Play:
             return execute(self.scene.workspace, plan, meta={})
         clock = self.scene.workspace.clock
         with MortalJournal.begin(
-            self.root, plan, meta={}, retention=KEPT, clock=clock, sync=lambda descriptor: None
+            self.root, plan, meta={}, **KEPT, clock=clock, sync=lambda descriptor: None
         ) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = dies_at

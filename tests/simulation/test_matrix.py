@@ -101,7 +101,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
         root = tmp_path / str(number)
         root.mkdir()
         stage.reset(Calm() if kind == KILLED_UNRECORDED else ScriptedFaults({number: at_call(kind, number)}))
-        with alone(), MortalJournal.begin(root, stage.plan, meta={}, retention=KEPT) as journal:
+        with alone(), MortalJournal.begin(root, stage.plan, meta={}, **KEPT) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = number if kind == KILLED_UNRECORDED else None
             with pytest.raises(Killed):

@@ -268,26 +268,19 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None) -> s
     return text
 
 
-class Retention(Struct, frozen=True, kw_only=True):
-    """How many runs of a workspace are kept, the one that begins included.
-
-    settle: seconds for which an older run is kept in any case, as its calls may still take effect.
-    """
-
-    keep: int
-    settle: float
-
-
-def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -> tuple[ChainLink, list[Path]]:
+def plan_retention(
+    root: Path, workspace: str, url: str, *, keep: int, keep_seconds: float
+) -> tuple[ChainLink, list[Path]]:
     """Return the link of a run that begins now, and the journals of the runs that are not kept beside it.
 
-    The lock of the workspace must be held. Raises LmsconfError if a journal cannot be read.
+    keep, keep_seconds: as for `Journal.begin`. The lock of the workspace must be held. Raises LmsconfError if a journal
+    cannot be read.
     """
     own = [(path, header) for path, header in _in_order(root, url) if header.workspace == workspace]
     earlier = [path for path, _ in own]
-    surplus = earlier[: max(0, len(earlier) + 1 - retention.keep)]
+    surplus = earlier[: max(0, len(earlier) + 1 - keep)]
     # Each call is written to the journal before it is sent: those of the others may still take effect.
-    pruned = [path for path in surplus if time.time() - path.stat().st_mtime >= retention.settle]
+    pruned = [path for path in surplus if time.time() - path.stat().st_mtime >= keep_seconds]
     oldest = next((path.stem for path in earlier if path not in pruned), None)
     if not own or own[-1][1].chain is None:  # a chain begins after journals that have no link
         return ChainLink(number=1, previous=None, previous_sha256=None, oldest=oldest), pruned

@@ -33,7 +33,6 @@ from lmsconf.documents.journal.journal_reader import (
     BEFORE,
     PLAN,
     REPORT,
-    Retention,
     delete_run,
     kept_path,
     plan_retention,
@@ -80,7 +79,8 @@ class Journal(AbstractContextManager["Journal"]):
         plan: Plan,
         *,
         meta: Mapping[str, str],
-        retention: Retention,
+        keep: int,
+        keep_seconds: float,
         before: Snapshot | None = None,
         pre_image: Snapshot | None = None,
         commit: ManifestsCommit | None = None,
@@ -90,14 +90,15 @@ class Journal(AbstractContextManager["Journal"]):
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
         before: the snapshot that the plan was compared with. pre_image: its part that the plan changes, kept to undo
-        the run. commit: of the manifests. The caller holds the lock of the workspace. Runs that are not to be kept are
-        deleted. Raises LmsconfError if journal or plan cannot be written.
+        the run. commit: of the manifests. keep: how many runs of the workspace are kept, this one included; others are
+        deleted. keep_seconds: for which an older run is kept in any case, as its calls may still take effect. The
+        caller holds the lock of the workspace. Raises LmsconfError if journal or plan cannot be written.
         """
         started, digest = clock(), plan_file.plan_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
         text = redact_registered_tokens(plan_file.dumps(plan))
         folder = ensure_folder(root, RUNS, runs_folder(plan.url))
-        link, pruned = plan_retention(root, plan.workspace, plan.url, retention)
+        link, pruned = plan_retention(root, plan.workspace, plan.url, keep=keep, keep_seconds=keep_seconds)
         with writing(folder):
             path, descriptor = _opened(folder, started, digest)
         journal = cls(path, digest, descriptor, clock, sync)
