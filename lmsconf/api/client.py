@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 Outcome: TypeAlias = HttpResponse | NoResponse
-_WHY_NOT_SENT = {True: "rejected earlier requests as too many", False: "did not answer earlier requests"}
-"""Whether the service limits the rate → what it did."""
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -174,15 +172,11 @@ class Client(AbstractContextManager["Client"]):
             start = policy.clock()
             outcome = self._attempt(request, outage)
             seconds, pause = policy.clock() - start, None
-            is_limited = self._record(outcome, start, outage)
+            limited = self._record(outcome, start, outage)
             if self._may_repeat(request, outcome):
                 responses = outage.responses if responses is None else responses
                 pause = policy.wait_before_retry(
-                    tried,
-                    waited,
-                    outcome.headers.get("retry-after"),
-                    rate_limited=is_limited,
-                    not_now=outcome.status in NOT_NOW,
+                    tried, waited, outcome.headers.get("retry-after"), rate_limited=limited, status=outcome.status
                 )
                 if pause is None or pause > outage.seconds_left():
                     outage.record_give_up(responses)
@@ -195,11 +189,7 @@ class Client(AbstractContextManager["Client"]):
             waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
             return with_offsets(self.spec.behaviour, parse_response(request, outcome, self._transport, tried))
-        failure = outcome or NoResponse(
-            f"not sent: the service {_WHY_NOT_SENT[outage.is_rate_limited]}",
-            is_sent=False,
-            hint=LATER_HINT if outage.is_rate_limited else None,
-        )
+        failure = outcome or _not_sent(outage)
         raise failure_to_api_error(request, failure, self._transport, tried) from failure.__cause__
 
     def _attempt(self, request: PreparedRequest, outage: Outage) -> Outcome:
@@ -238,6 +228,12 @@ class Client(AbstractContextManager["Client"]):
         if request.writes:
             return is_not_carried_out(outcome.status, outcome.headers.get("retry-after"))
         return outcome.status in TRANSIENT
+
+
+def _not_sent(outage: Outage) -> NoResponse:
+    did = "rejected earlier requests as too many" if outage.is_rate_limited else "did not answer earlier requests"
+    hint = LATER_HINT if outage.is_rate_limited else None
+    return NoResponse(f"not sent: the service {did}", is_sent=False, hint=hint)
 
 
 def _exchange(

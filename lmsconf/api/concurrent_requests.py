@@ -204,12 +204,15 @@ class ConcurrentReader:
             dialect_key=required_list(known)[1],
             size_limit=listing_limit(operation.name, whole_rows=self._everything),
         )
-        pages = PageRequests(
-            ask=partial(self._ask, known, {}),
-            expect=lambda number: self._pool.report_progress(expected=number),
-            drop=self._pool.report_progress,
+        return read_listing(
+            PageRequests(
+                ask=partial(self._ask, known, {}),
+                expect=lambda number: self._pool.report_progress(expected=number),
+                drop=self._pool.report_progress,
+            ),
+            schema,
+            query or {},
         )
-        return read_listing(pages, schema, query or {})
 
     def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool.

@@ -126,7 +126,7 @@ class EndpointGroup:
         spec = self._client.spec
         known = spec[operation]
         stated = {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
-        content = None if known.body is None else {**_given(body), **stated}
+        content = None if known.body is None else _given(body) | stated
         query_values, header_values = _given(query), _given(headers)
         validate_arguments(operation, path=path or {}, query=query_values, headers=header_values, body=content)
         answer = self._client.call(

@@ -23,7 +23,7 @@ from lmsconf.api.spec import Operation, path_segment_problem
 from lmsconf.api.spec.operations import dialect_key_of, object_properties
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.calls import ListedRows, ListOperation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import quote_name
 
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
@@ -61,11 +61,15 @@ class PageRequests(Struct, frozen=True, kw_only=True):
     drop: Callable[[int], None] = lambda _: None
 
 
-class _Pages:
-    """The pages of one listing, by their `skip`.
+class ListingPass:
+    """One pass over a listing: its pages, by their `skip`, and the rows received so far.
 
     The first page gives the page size and the total; the others are then prefetched concurrently. A prefetched page is
     used only if its `skip` equals the number of rows received before it; the rest are cancelled.
+
+    rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but
+    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see
+    `estimate_memory`.
     """
 
     def __init__(self, requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> None:
@@ -73,6 +77,11 @@ class _Pages:
         self._ahead: dict[int, Future[Json]] = {}
         self._most_ahead = 0
         self._next_skips: Iterator[int] = iter(())
+        self.rows: dict[str, dict[str, Json]] = {}
+        self.totals: set[int] = set()
+        self.received = self.memory = 0
+        self.sizes: list[int] = []
+        self.counted: set[int] = set()
 
     def __getitem__(self, skip: int) -> Json:
         """Return the page at `skip`. Raises ApiError."""
@@ -106,22 +115,6 @@ class _Pages:
         return self._requests.ask({**self._query, **page}, is_expected)
 
 
-class ListingPass(Struct):
-    """One pass over a listing.
-
-    rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but
-    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see
-    `estimate_memory`.
-    """
-
-    rows: dict[str, dict[str, Json]] = field(default_factory=dict)
-    totals: set[int] = field(default_factory=set)
-    received: int = 0
-    sizes: list[int] = field(default_factory=list)
-    memory: int = 0
-    counted: set[int] = field(default_factory=set)
-
-
 def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> Iterator[ListedRows]:
     """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
 
@@ -131,9 +124,9 @@ def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[s
     exceeds its limits.
     """
     for yields_first_page in (True, False):
-        scan = ListingPass()
+        scan = ListingPass(requests, schema, query)
         try:
-            reason = yield from _pass(requests, schema, query, scan, yields_first_page)
+            reason = yield from _pass(schema, scan, yields_first_page)
         except (Unauthorized, Unreachable, LimitExceeded):
             raise
         except ApiError as error:
@@ -152,18 +145,11 @@ def _listed(schema: ListingSchema, scan: ListingPass, incomplete: str | None) ->
     )
 
 
-def _pass(
-    requests: PageRequests,
-    schema: ListingSchema,
-    query: Mapping[str, Json],
-    scan: ListingPass,
-    yields_first_page: bool,
-) -> Generator[ListedRows, None, str | None]:
+def _pass(schema: ListingSchema, scan: ListingPass, yields_first_page: bool) -> Generator[ListedRows, None, str | None]:
     """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError."""
-    pages = _Pages(requests, schema, query)
     try:
         while True:
-            rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)
+            rows, total = _page(scan[scan.received], schema, is_first=scan.received == 0)
             if total is not None:
                 scan.totals.add(total)
                 if total > schema.size_limit.rows:
@@ -176,7 +162,7 @@ def _pass(
             if scan.received == 0:
                 if yields_first_page:
                     yield _listed(schema, scan, "only its first page was read")
-                pages.prefetch(total, rows)
+                scan.prefetch(total, rows)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
             if rows and len(scan.rows) == known:
@@ -184,13 +170,13 @@ def _pass(
             if total is None and len(scan.rows) != scan.received:
                 return f"a page of {schema.listing.rows} began with rows that were already read"
             if not rows or not schema.paged or len(scan.rows) == total:
-                return _disagreement(schema, scan) or _end(pages, schema, scan)
+                return _disagreement(schema, scan) or _end(schema, scan)
             scan.sizes.append(len(rows))
     finally:
-        pages.drop()
+        scan.drop()
 
 
-def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
+def _end(schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why an empty page may not be the end of the listing, or None.
 
     Without a total of the rows, and after a full page or none, the empty page is the only evidence. Then read
@@ -200,7 +186,7 @@ def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
     is_counted = scan.totals and not schema.counts_unlisted
     if not schema.paged or is_counted or (scan.sizes and scan.sizes[-1] < full):
         return None
-    rows, _ = _page(pages[max(0, scan.received - 1)], schema, is_first=True)
+    rows, _ = _page(scan[max(0, scan.received - 1)], schema, is_first=True)
     if len(rows) != min(1, scan.received) or any(_id(row, schema) not in scan.rows for row in rows):
         return f"a page of {schema.listing.rows} was empty, and there are more of them"
     return None
@@ -294,10 +280,9 @@ def refuse_missing_list(operation: Operation, response: Json) -> Json:
 
 def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
     """Word what is wrong with the list, that nothing is changed because of it, and how to fix it."""
-    members = response if isinstance(response, dict) else {}
     wrong = (
         f"{quote_name(list_name)} is not a list"
-        if list_name in members
+        if list_name in members(response)
         else f"the key {quote_name(list_name)} is missing"
     )
     way_out = (

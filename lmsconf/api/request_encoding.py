@@ -158,9 +158,14 @@ def parse_response(request: PreparedRequest, response: HttpResponse, transport: 
             outcome = (
                 f" answered {response.status} with a body that cannot be used: {_safe(transport.redact(str(error)))}"
             )
-            hint = f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API."
             raise _error(
-                InvalidResponse, request, transport, outcome, hint, status=response.status, excerpt=excerpt
+                InvalidResponse,
+                request,
+                transport,
+                outcome,
+                f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API.",
+                status=response.status,
+                excerpt=excerpt,
             ) from error
     excerpt = _excerpt(response, transport)
     kind, way_out = _meaning(request, response, transport)

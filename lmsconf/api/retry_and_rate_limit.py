@@ -80,16 +80,16 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         retry_after: str | None = None,
         *,
         rate_limited: bool = False,
-        not_now: bool = True,
+        status: int | None = TOO_MANY,
     ) -> float | None:
         """Return the seconds until the next attempt, after `attempts` and `waited` seconds; None: give up.
 
-        rate_limited: the service is up and limits the rate. not_now: the status is one of `NOT_NOW`; with another one,
-        a Retry-After counts as a short one.
+        rate_limited: the service is up and limits the rate. status: with one that is not in `NOT_NOW`, a Retry-After
+        counts as a short one.
         """
         left, requested = self.max_total_wait - waited, self.parse_retry_after(retry_after)
         if requested is not None and self.is_long(requested):
-            if not_now:
+            if status in NOT_NOW:
                 # The limits of an outage bound these waits.
                 return requested
             requested = self.short_retry_after
@@ -187,8 +187,10 @@ class Outage:
                 self._started, self._limit = sent_at, sent_at + retry.max_outage
             if retry_after is not None and retry.is_long(retry_after):
                 # A minute after the pause, within the patience.
-                end = min(now + retry_after, self._started + retry.patience) + retry.short_retry_after
-                self._limit = max(self._limit, end)
+                self._limit = max(
+                    self._limit,
+                    min(now + retry_after, self._started + retry.patience) + retry.short_retry_after,
+                )
             self.is_rate_limited = rate_limited
 
     def record_give_up(self, responses: int) -> None:

@@ -303,5 +303,4 @@ def _proxy_variable(parts: SplitResult) -> str | None:
     if is_loopback(host) or proxy_bypass(host):
         return None
     scheme = f"{parts.scheme}_proxy"
-    names = (scheme, scheme.upper(), "all_proxy", "ALL_PROXY")
-    return next((name for name in names if os.environ.get(name)), None)
+    return next(filter(os.environ.get, (scheme, scheme.upper(), "all_proxy", "ALL_PROXY")), None)

@@ -102,19 +102,22 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[tuple
         # The ids that a snapshot holds may be of any form: none is one that a deleted resource of the workspace had.
         ids=lambda prefix: f"twin-{prefix}-{next(numbers)}",
     )
-    retry = RetryPolicy(
-        sleep=clock.wait,
-        clock=clock.epoch,
-        wall_clock=clock.epoch,
-        random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
-    )
     try:
         _fill(service, snapshot)
         yield (
             service,
             WorkspaceReader(
                 settings=settings,
-                connection=Connection(settings, retry=retry, service=service),
+                connection=Connection(
+                    settings,
+                    retry=RetryPolicy(
+                        sleep=clock.wait,
+                        clock=clock.epoch,
+                        wall_clock=clock.epoch,
+                        random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
+                    ),
+                    service=service,
+                ),
                 parallelism=1,
                 clock=lambda: datetime.fromtimestamp(clock.epoch(), UTC),
                 timing=WaitClock(now=clock.epoch, sleep=clock.wait),

@@ -155,11 +155,7 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     for call in plan.calls:
         again = fresh.get(call.id)
         if again is None or (call != again and _whole(call) != _whole(again)):
-            likely = any(one.may_be_refused and _request(one) == _request(call) for one in now.calls)
-            why = "a new plan has another call there; the file may have been edited"
-            if likely and not call.may_be_refused:
-                # Its field came into use since then.
-                why = "the service may now refuse it, which the plan does not show"
+            why = "a new plan has another call there, or the service may now refuse it; the file may have been edited"
             yield _problem(None, f"{call.id} ({call.address}): {why}", address=str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:

@@ -341,10 +341,11 @@ def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterato
 
 def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    for one in draft.plan.changes:
-        if one.address not in origins and one.goes_with is not None and one.goes_with in origins:
-            reason = f"it is left alone, because {one.address}, which is not of the run, depends on it"
-            yield origins[one.goes_with].address, reason
+    yield from (
+        (origins[cause].address, f"it is left alone, because {address}, which is not of the run, depends on it")
+        for address, cause in ((one.address, one.goes_with) for one in draft.plan.changes)
+        if address not in origins and cause is not None and cause in origins
+    )
     for address, origin in origins.items():
         taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if taken is not None:

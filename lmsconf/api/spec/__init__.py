@@ -77,8 +77,10 @@ def _clashes(
 ) -> Iterable[Problem]:
     """Yield a problem for each override that gives two properties of one object the same wire name."""
     for key in sorted(overrides.keys() & description.names.keys()):
-        among = _objects_by_key().get(key, ())
-        if any([values.get(other, name) for name, other in keys.items()].count(values[key]) > 1 for keys in among):
+        if any(
+            [values.get(other, name) for name, other in keys.items()].count(values[key]) > 1
+            for keys in _objects_by_key().get(key, ())
+        ):
             yield Problem(
                 code="dialect/clash",
                 message=f"dialect {key} cannot be {values[key]!r}: another part of that body has this name",

@@ -108,9 +108,7 @@ def decode_answers_body(body: object) -> Iterator[tuple[str, str]]:
     keys_of_one_answer = {"choiceId", "choiceIds", "id", "text", "value"}
     if len(inner) == 1 and isinstance(inner[0], Mapping) and not inner[0].keys() <= keys_of_one_answer:
         answers = inner[0]
-    for field, value in answers.items():
-        for one in answer_leaves(value):
-            yield str(field), one
+    yield from ((str(field), one) for field, value in answers.items() for one in answer_leaves(value))
 
 
 def answer_leaves(value: object) -> Iterator[str]:
