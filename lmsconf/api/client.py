@@ -232,8 +232,9 @@ class Client(AbstractContextManager["Client"]):
 
 def _not_sent(outage: Outage) -> NoResponse:
     did = "rejected earlier requests as too many" if outage.is_rate_limited else "did not answer earlier requests"
-    hint = LATER_HINT if outage.is_rate_limited else None
-    return NoResponse(f"not sent: the service {did}", is_sent=False, hint=hint)
+    return NoResponse(
+        f"not sent: the service {did}", is_sent=False, hint=LATER_HINT if outage.is_rate_limited else None
+    )
 
 
 def _exchange(

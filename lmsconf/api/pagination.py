@@ -93,7 +93,7 @@ class ListingPass:
         """Prefetch the pages after a first page with these rows."""
         size = len(rows)
         if self._schema.paged and total is not None and size:
-            self._most_ahead = pages_ahead(rows) if size < total else 0
+            self._most_ahead = pages_ahead(rows)
             skips = range(size, total, size)
             self._requests.expect(len(skips))
             self._next_skips = iter(skips)

@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -150,11 +151,14 @@ class HttpTransport:
             raise NoResponse(self.redact(str(error)), is_sent=False, final=True) from error
         silent = min(30.0, seconds)
         timeouts = {"connect": min(10.0, seconds), "read": silent, "write": silent, "pool": seconds}
-        content_type = {} if body is None else {"Content-Type": "application/json"}
         request = httpx.Request(
             method,
             url,
-            headers={**self._headers, **content_type, **(extra_headers or {})},
+            headers={
+                **self._headers,
+                **({} if body is None else {"Content-Type": "application/json"}),
+                **(extra_headers or {}),
+            },
             content=body,
             extensions={"timeout": timeouts},
         )
@@ -269,8 +273,7 @@ def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> h
 def _certificates_error(error: OSError) -> LmsconfError:
     """Return the error for trusted certificates that cannot be read."""
     name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
-    is_of_system = type(error).__module__ == "builtins"
-    missing = error.strerror if is_of_system else "it contains no certificates in PEM format"
+    missing = "it contains no certificates in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
     of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
     return LmsconfError(
         f"the certificates to trust cannot be read from {of}: {missing}",

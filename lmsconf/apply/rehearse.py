@@ -284,9 +284,8 @@ def _outcome(
 ) -> RehearsalOutcome:
     if failed:
         return RehearsalOutcome.REFUSED
-    if remaining or any(problem.is_error for problem in problems):
-        return RehearsalOutcome.NOT_CONVERGED
-    return RehearsalOutcome.SUCCESS
+    is_left = remaining or any(problem.is_error for problem in problems)
+    return RehearsalOutcome.NOT_CONVERGED if is_left else RehearsalOutcome.SUCCESS
 
 
 def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[RemoteId] | None:

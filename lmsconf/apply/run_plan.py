@@ -233,5 +233,12 @@ def report_unstarted(
     workspace: WorkspaceReader, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]
 ) -> ApplyReport:
     """Return the report of a run that stopped before its first call."""
-    unverified = skipped_verification("Nothing was sent.", error.problems)
-    return _report(workspace, plan, plan_digest(plan), unstarted_run(plan, error), unverified, workspace.now(), meta)
+    return _report(
+        workspace,
+        plan,
+        plan_digest(plan),
+        unstarted_run(plan, error),
+        skipped_verification("Nothing was sent.", error.problems),
+        workspace.now(),
+        meta,
+    )

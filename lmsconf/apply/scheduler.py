@@ -92,8 +92,9 @@ class CallCounter:
     def count(self, outcome: CallOutcome) -> None:
         """Count a call that was attempted or blocked, and report."""
         with self._lock:
-            is_counted = outcome.status is not CallStatus.NOT_ATTEMPTED
-            self._progress = replace(self._progress, done=self._progress.done + is_counted)
+            self._progress = replace(
+                self._progress, done=self._progress.done + (outcome.status is not CallStatus.NOT_ATTEMPTED)
+            )
             self._report(self._progress)
 
     def report(self, progress: RunProgress) -> None:

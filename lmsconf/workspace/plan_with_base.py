@@ -330,8 +330,11 @@ def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
 
 def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:
     """Return the changes of the run that cannot be planned back, with the reason."""
-    errors = [(problem.address, problem.message) for problem in found.problems if problem.is_error]
-    refused = ((origins.get(Address.parse(at)), message.removeprefix(f"{at}: ")) for at, message in errors if at)
+    refused = (
+        (origins.get(Address.parse(problem.address)), problem.message.removeprefix(f"{problem.address}: "))
+        for problem in found.problems
+        if problem.is_error and problem.address
+    )
     return (
         (change.address, f"it is left alone, because it cannot be undone: {message}")
         for change, message in refused

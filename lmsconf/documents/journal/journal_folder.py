@@ -86,11 +86,10 @@ _TO_READ: Final = "Check its permissions, or delete it."
 def ensure_folder(root: Path, *subfolders: str) -> Path:
     """Return the folder `.lmsconf` in `root`, or one below it; create it if missing. Raises LmsconfError."""
     folder = root / FOLDER
-    _make(folder)
-    _ignore(folder / ".gitignore")
-    for name in subfolders:
+    for name in ("", *subfolders):
         folder /= name
         _make(folder)
+    _ignore(root / FOLDER / ".gitignore")
     return folder
 
 

@@ -75,11 +75,11 @@ def run_names(root: Path) -> list[str]:
 
 
 def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, JournalHeader]]:
-    """Yield each readable journal, newest first, with its first line. url: of one workspace. Raises LmsconfError."""
-    for path in _journals(root, url):
-        header = parse_journal(path.stem, read_journal(path, first_line=True)).opening
-        if header is not None:
-            yield path, header
+    """Return each readable journal, newest first, with its first line. url: of one workspace. Raises LmsconfError."""
+    headers = (
+        (path, parse_journal(path.stem, read_journal(path, first_line=True)).opening) for path in _journals(root, url)
+    )
+    return ((path, header) for path, header in headers if header is not None)
 
 
 def find_run(root: Path, name: str) -> RecordedRun:
