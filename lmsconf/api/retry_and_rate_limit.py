@@ -84,8 +84,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     ) -> float | None:
         """Return the seconds until the next attempt, after `attempts` and `waited` seconds; None: give up.
 
-        rate_limited: the service is up and limits the rate. status: with one that is not in `NOT_NOW`, a Retry-After
-        counts as a short one.
+        rate_limited: the service is up and limits the rate. status: with one that is not in `NOT_NOW`, a
+        Retry-After counts as a short one.
         """
         left, requested = self.max_total_wait - waited, self.parse_retry_after(retry_after)
         if requested is not None and self.is_long(requested):
@@ -102,7 +102,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         return min(self._backoff(attempts), left)
 
     def _backoff(self, tried: int) -> float:
-        """Return a wait of up to half a second, then twice as long, at most ten seconds; at least half of that.
+        """Return a wait of up to half a second, then twice as long, at most ten; at least half of that.
 
         Clients that failed together should not retry together, and retries at once would be refused at once.
         """

@@ -9,7 +9,6 @@ import logging
 import math
 import os
 import re
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -273,7 +272,8 @@ def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> h
 def _certificates_error(error: OSError) -> LmsconfError:
     """Return the error for trusted certificates that cannot be read."""
     name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
-    missing = "it contains no certificates in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
+    is_of_system = type(error).__module__ == "builtins"
+    missing = error.strerror if is_of_system else "it contains no certificates in PEM format"
     of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
     return LmsconfError(
         f"the certificates to trust cannot be read from {of}: {missing}",

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ON_EXISTING
-from lmsconf.apply.scheduler import Begin, Learnt
+from lmsconf.apply.scheduler import BeforeCall, Learnt
 from lmsconf.errors import (
     DuplicateResource,
     InvalidResponse,
@@ -90,15 +90,15 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     seconds: float
     patience: float
     timing: WaitClock
-    again: Begin
+    again: BeforeCall
     stop_waiting: Event = field(default_factory=Event)
     lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def resolve(self, sent: IssuedRequest, send: Callable[[], Json]) -> Json:
-        """Return the response of a call, which `send` sends; None if it was lost, and the call is carried out.
+        """Return the response of a call that `send` sends; None if it was lost, and the call is carried out.
 
-        Sends it again where it is not. Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if
-        that cannot be determined, and the error of the call if it fails.
+        Sends it again where it is not. Raises DuplicateResource if it was carried out twice,
+        WriteOutcomeUnknown if that cannot be determined, and the error of the call if it fails.
         """
         conclusive = {WriteStatus.DONE, *(() if is_creation(sent.call.operation) else (WriteStatus.MISSING,))}
         for attempts_left in (2, 1, 0):

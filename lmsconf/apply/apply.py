@@ -29,7 +29,7 @@ from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
-from lmsconf.apply.scheduler import ApplyEvents, Begin, Waiting
+from lmsconf.apply.scheduler import ApplyEvents, BeforeCall, Waiting
 from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.documents.journal.journal_writer import Journal
@@ -187,7 +187,7 @@ def _check_and_lock(
     options: ApplyOptions,
     progress: ApplyEvents,
     leases: ExitStack,
-) -> tuple[Begin | None, Snapshot | None]:
+) -> tuple[BeforeCall | None, Snapshot | None]:
     """Check the plan, ask for approval and take the remote lock: steps 2 to 6 for a plan that is made.
 
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
@@ -244,7 +244,7 @@ def _open_journal(
     )
 
 
-def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> Begin | None:
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> BeforeCall | None:
     """Exclude runs on other machines, if the project configures a lock, until the leases end.
 
     Returns the function that renews the lock before each call.

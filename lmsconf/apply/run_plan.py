@@ -20,7 +20,7 @@ from lmsconf.apply.replanning import (
     skipped_verification,
     verify_by_replanning,
 )
-from lmsconf.apply.scheduler import ApplyEvents, Begin, CallCounter, CallRun, Phase, RunResult, unstarted_run
+from lmsconf.apply.scheduler import ApplyEvents, BeforeCall, CallCounter, CallRun, Phase, RunResult, unstarted_run
 from lmsconf.apply.try_assumptions import FirstCalls
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
@@ -56,7 +56,7 @@ def execute(
     meta: Mapping[str, str],
     progress: ApplyEvents | None = None,
     journal: Journal | None = None,
-    before_call: Begin | None = None,
+    before_call: BeforeCall | None = None,
     verify: VerifyMode = VerifyMode.ALL,
     made_from: Manifests | None = None,
     interrupts: Interrupts | None = None,
@@ -161,7 +161,7 @@ def _send_calls(
     workspace: WorkspaceReader,
     plan: Plan,
     journal: Journal | None,
-    before_call: Begin | None,
+    before_call: BeforeCall | None,
     progress: ApplyEvents,
     interrupts: Interrupts,
 ) -> tuple[RunResult, AmbiguousWriteResolver]:

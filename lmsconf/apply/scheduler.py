@@ -107,7 +107,7 @@ class CallCounter:
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that a response returned, by reference."""
-Begin: TypeAlias = "Callable[[Call], None]"
+BeforeCall: TypeAlias = "Callable[[Call], None]"
 """Called before a call is sent. A LmsconfError from it stops the run."""
 LAST: Final = 1000
 """The weight from which a call waits until no other call is under way: lighter ones may follow from those."""
@@ -187,7 +187,7 @@ class CallRun:
         *,
         width: int,
         tell: Callable[[CallOutcome], None] = lambda _: None,
-        begin: Begin = lambda _: None,
+        begin: BeforeCall = lambda _: None,
         stop_waiting: Callable[[], None] = lambda: None,
         weight: Callable[[Call], int] = lambda _: 0,
         is_serial: Callable[[Call], bool] = lambda _: False,
@@ -264,9 +264,11 @@ class CallRun:
     def _has_room(self) -> bool:
         """Whether the next call can be sent beside those under way."""
         call = self.calls[self.ready[0][-1]]
-        if self.in_flight and self.weight(call) >= LAST:
-            return False
-        return len(self.in_flight) < self.width and not (any(self.in_flight.values()) and self.is_serial(call))
+        return (
+            len(self.in_flight) < self.width
+            and not (self.in_flight and self.weight(call) >= LAST)
+            and not (any(self.in_flight.values()) and self.is_serial(call))
+        )
 
     @property
     def _stopped(self) -> bool:

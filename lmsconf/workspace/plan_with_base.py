@@ -70,9 +70,7 @@ def attach_origins(
     return replace(
         plan,
         base=base.name,
-        changes=tuple(
-            replace(change, origin=origins.get(_key(change), ChangeOrigin.THIS_CHANGE)) for change in plan.changes
-        ),
+        changes=tuple(replace(one, origin=origins.get(_key(one), ChangeOrigin.THIS_CHANGE)) for one in plan.changes),
     )
 
 
@@ -174,8 +172,12 @@ def plan_with_base(
         protect=base.version.policy.guards.protect,
     )
     made = reader.add_effects(draft, reading, progress)
-    base_guarded = replace(policy, guards=base.version.policy.guards)
-    under_base = reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan
+    under_base = reader.draft(
+        planned,
+        live,
+        replace(policy, guards=base.version.policy.guards),
+        made.created_at if made.offline else None,
+    ).plan
     made = evaluate_base_guards(made, policy, base, under_base)
     made = attach_origins(made, base, lambda version: _planned(reader, version, live))
     now = ManifestsVersion(manifests, policy, settings_by_path(reader.settings))
@@ -345,9 +347,9 @@ def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterato
 def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
     yield from (
-        (origins[cause].address, f"it is left alone, because {address}, which is not of the run, depends on it")
-        for address, cause in ((one.address, one.goes_with) for one in draft.plan.changes)
-        if address not in origins and cause is not None and cause in origins
+        (origins[cause].address, f"it is left alone, because {at}, which is not of the run, depends on it")
+        for at, cause in ((one.address, one.goes_with) for one in draft.plan.changes)
+        if at not in origins and cause is not None and cause in origins
     )
     for address, origin in origins.items():
         taken = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None

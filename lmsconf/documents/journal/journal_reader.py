@@ -75,7 +75,10 @@ def run_names(root: Path) -> list[str]:
 
 
 def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, JournalHeader]]:
-    """Return each readable journal, newest first, with its first line. url: of one workspace. Raises LmsconfError."""
+    """Return each readable journal, newest first, with its first line. url: of one workspace.
+
+    Raises LmsconfError.
+    """
     headers = (
         (path, parse_journal(path.stem, read_journal(path, first_line=True)).opening) for path in _journals(root, url)
     )
@@ -273,8 +276,8 @@ def plan_retention(
 ) -> tuple[ChainLink, list[Path]]:
     """Return the link of a run that begins now, and the journals of the runs that are not kept beside it.
 
-    keep, keep_seconds: as for `Journal.begin`. The lock of the workspace must be held. Raises LmsconfError if a journal
-    cannot be read.
+    keep, keep_seconds: as for `Journal.begin`. The lock of the workspace must be held. Raises LmsconfError
+    if a journal cannot be read.
     """
     own = [(path, header) for path, header in _in_order(root, url) if header.workspace == workspace]
     earlier = [path for path, _ in own]
