@@ -240,9 +240,8 @@ def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     if operation.startswith("custom-fields.") and "description" in values and not values["description"]:
         values["description"] = encode_cleared_description(spec.behaviour)
     if operation == "content-targets.create":
-        for name in WINDOW:
-            if name in values:
-                values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
+        for name in filter(values.__contains__, WINDOW):
+            values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
     return cast("Values", _renamed(spec, operation, values, inward=False))
 
 

@@ -88,16 +88,14 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         Retry-After counts as a short one.
         """
         left, requested = self.max_total_wait - waited, self.parse_retry_after(retry_after)
-        if requested is not None and self.is_long(requested):
-            if status in NOT_NOW:
-                # The limits of an outage bound these waits.
-                return requested
-            requested = self.short_retry_after
+        if requested is not None and self.is_long(requested) and status in NOT_NOW:
+            # The limits of an outage bound these waits.
+            return requested
         if left <= 0 or (attempts >= self.max_attempts and not rate_limited and requested is None):
             return None
         if requested is not None:
             # A retry before Retry-After would be refused again. After a second refusal, back off further than asked.
-            pause = max(requested, self._backoff(attempts - 1))
+            pause = max(min(requested, self.short_retry_after), self._backoff(attempts - 1))
             return pause if pause <= left else None
         return min(self._backoff(attempts), left)
 

@@ -167,8 +167,11 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
             hint=again,
         )
     if receipt.outcome is not RehearsalOutcome.SUCCESS:
-        was_refused = receipt.outcome is RehearsalOutcome.REFUSED
-        why = "some of its calls were refused" if was_refused else "a second plan on the twin was not empty"
+        why = (
+            "some of its calls were refused"
+            if receipt.outcome is RehearsalOutcome.REFUSED
+            else "a second plan on the twin was not empty"
+        )
         raise StalePlan(
             f"the rehearsal of the plan did not succeed: {why}",
             hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -75,7 +75,7 @@ def execute(
         interrupts.defer()
         replan = _whole_replan(workspace, plan, verify, made_from, progress.phase)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
-        run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
+        run, resolver, side_effects = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
@@ -85,7 +85,7 @@ def execute(
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
         run.interrupted_by = run.interrupted_by or interrupts.first
-        report = _report(workspace, plan, digest, run, verification, started, meta)
+        report = _report(workspace, plan, digest, run, verification, started, meta, side_effects)
         problems = () if journal is None else journal.record_end(report)
     return replace(report, problems=(*report.problems, *problems)) if problems else report
 
@@ -98,6 +98,7 @@ def _report(
     verification: VerificationResult,
     started: str,
     meta: Mapping[str, str],
+    side_effects: Sequence[Problem] = (),
 ) -> ApplyReport:
     touched = {outcome.address for outcome in run.outcomes}
     unseen = [one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)]
@@ -115,7 +116,7 @@ def _report(
         problems=(
             *verification.problems,
             *wrong_assumptions(run.errors),
-            *run.side_effects,
+            *side_effects,
             *(no_effect_problem(plan, run, change, workspace.connection.spec) for change in unseen),
         ),
         meta=dict(meta),
@@ -164,8 +165,8 @@ def _send_calls(
     before_call: BeforeCall | None,
     progress: ApplyEvents,
     interrupts: Interrupts,
-) -> tuple[RunResult, AmbiguousWriteResolver]:
-    """Send the calls, and record each of them."""
+) -> tuple[RunResult, AmbiguousWriteResolver, Sequence[Problem]]:
+    """Send the calls, and record each of them; also return warnings of what they have done beside the plan."""
 
     def begin(call: Call) -> None:
         if before_call is not None:
@@ -204,10 +205,9 @@ def _send_calls(
             weight=first_calls.weight,
             is_serial=first_calls.is_serial,
         ).run(interrupts)
-        run.side_effects = first_calls.side_effects
         if run.is_abandoned:
             pool.close(wait=False)
-    return run, resolver
+    return run, resolver, first_calls.side_effects
 
 
 def _whole_replan(

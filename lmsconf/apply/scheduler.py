@@ -25,7 +25,6 @@ from lmsconf.errors import (
     DuplicateResource,
     LmsconfError,
     NoEffect,
-    Problem,
     Unauthorized,
     Unreachable,
     WriteOutcomeUnknown,
@@ -117,7 +116,6 @@ class RunResult(Struct, kw_only=True):
     """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did.
 
     is_abandoned: calls are still under way after a second interruption.
-    side_effects: warnings of what calls have done that the plan does not say.
     """
 
     outcomes: tuple[CallOutcome, ...] = ()
@@ -125,7 +123,6 @@ class RunResult(Struct, kw_only=True):
     interrupted_by: KeyboardInterrupt | None = None
     is_abandoned: bool = False
     errors: list[LmsconfError] = field(default_factory=list)
-    side_effects: list[Problem] = field(default_factory=list)
 
     @property
     def may_have_written(self) -> bool:

@@ -206,7 +206,7 @@ class SnapshotLoader(EntryLoader):
         values = [*sorted(answer.choices), *([answer.text] if answer.text else [])]
         for field in self._fields_by_name[normalize("NFC", answer.field)]:
             choices = self._choices[field.id]
-            if len(values) == 1 if field.type == "TEXT" else choices.keys() >= {*values}:
+            if (len(values) == 1) if field.type == "TEXT" else (choices.keys() >= {*values}):
                 break
         else:
             raise InvalidSeedValue(f"the answer to {answer.field!r} fits no custom field of that name")

@@ -307,7 +307,7 @@ def _read_for_change(kind: Kind, run: RunToUndo, change: Change) -> dict[str, Js
     """
     is_new = change.action is Action.CREATE
     form, id = (change.after, run.created_id(change)) if is_new else (change.before, change.id)
-    entry = members(form)
+    entry = {**members(form)}
     if kind.is_relation or (is_new and not kind.is_person):
         entry = {key: entry[key] for key in required_keys(kind)}
     elif is_new:
