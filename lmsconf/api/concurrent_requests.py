@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmsconf.api.pagination import (
     Keep,
     ListingSchema,
-    PageRequests,
     read_listing,
     refuse_missing_list,
     required_list,
@@ -204,15 +203,7 @@ class ConcurrentReader:
             dialect_key=required_list(known)[1],
             size_limit=listing_limit(operation.name, whole_rows=self._everything),
         )
-        return read_listing(
-            PageRequests(
-                ask=partial(self._ask, known, {}),
-                expect=lambda number: self._pool.report_progress(expected=number),
-                drop=self._pool.report_progress,
-            ),
-            schema,
-            query or {},
-        )
+        return read_listing(partial(self._ask, known, {}), schema, query or {}, self._pool.report_progress)
 
     def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool.

@@ -28,6 +28,8 @@ from lmsconf.model.names import quote_name
 
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
+AskPage = Callable[[Mapping[str, Json], bool], Future[Json]]
+CountPages = Callable[[int, int], None]
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
@@ -48,19 +50,6 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
     size_limit: ListingLimit = field(default_factory=lambda: listing_limit("", whole_rows=False))
 
 
-class PageRequests(Struct, frozen=True, kw_only=True):
-    """How pages are requested.
-
-    ask: request one page: query, and whether it was expected → future of the response.
-    expect: called with the number of further pages, once the first page tells. drop: called with the number of those
-    that are not requested after all.
-    """
-
-    ask: Callable[[Mapping[str, Json], bool], Future[Json]]
-    expect: Callable[[int], None] = lambda _: None
-    drop: Callable[[int], None] = lambda _: None
-
-
 class ListingPass:
     """One pass over a listing: its pages, by their `skip`, and the rows received so far.
 
@@ -72,8 +61,8 @@ class ListingPass:
     `estimate_memory`.
     """
 
-    def __init__(self, requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> None:
-        self._requests, self._schema, self._query = requests, schema, query
+    def __init__(self, ask: AskPage, count: CountPages, schema: ListingSchema, query: Mapping[str, Json]) -> None:
+        self._ask, self._count, self._schema, self._query = ask, count, schema, query
         self._ahead: dict[int, Future[Json]] = {}
         self._most_ahead = 0
         self._next_skips: Iterator[int] = iter(())
@@ -95,7 +84,7 @@ class ListingPass:
         if self._schema.paged and total is not None and size:
             self._most_ahead = pages_ahead(rows)
             skips = range(size, total, size)
-            self._requests.expect(len(skips))
+            self._count(0, len(skips))
             self._next_skips = iter(skips)
             self._fill()
 
@@ -106,17 +95,22 @@ class ListingPass:
 
     def drop(self) -> None:
         """Cancel the prefetched pages that were not used."""
-        self._requests.drop(sum(1 for _ in self._next_skips))
+        self._count(sum(1 for _ in self._next_skips), 0)
         for future in self._ahead.values():
             future.cancel()
 
     def _request(self, skip: int, *, is_expected: bool = False) -> Future[Json]:
         page = {"skip": skip, "limit": self._schema.page_size} if self._schema.paged else {}
-        return self._requests.ask({**self._query, **page}, is_expected)
+        return self._ask({**self._query, **page}, is_expected)
 
 
-def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> Iterator[ListedRows]:
+def read_listing(
+    ask: AskPage, schema: ListingSchema, query: Mapping[str, Json], count: CountPages = lambda dropped, expected: None
+) -> Iterator[ListedRows]:
     """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
+
+    ask: request one page: query, and whether it was expected → future of the response. count: called with the number
+    of pages that are not requested after all, and of further ones, once the first page tells.
 
     A failed or malformed page sets `incomplete` and raises nothing.
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
@@ -124,7 +118,7 @@ def read_listing(requests: PageRequests, schema: ListingSchema, query: Mapping[s
     exceeds its limits.
     """
     for yields_first_page in (True, False):
-        scan = ListingPass(requests, schema, query)
+        scan = ListingPass(ask, count, schema, query)
         try:
             reason = yield from _pass(schema, scan, yields_first_page)
         except (Unauthorized, Unreachable, LimitExceeded):

@@ -10,7 +10,7 @@ from texts import listed_cases
 from waiting import HANGS
 
 from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
-from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
+from lmsconf.api.pagination import ListingSchema, read_listing
 from lmsconf.api.response_limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
@@ -228,13 +228,14 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 class Asked:
     """Requests for the pages of a listing of so many users, a user each. broken: the page that has no list.
 
-    shown: what was told of expected pages, in order. most: how many pages at a time were asked for and not yet used.
+    told: how many pages are dropped and expected, in order. most: how many pages at a time were asked for and not yet
+    used.
     """
 
     def __init__(self, total: int, broken: int | None = None) -> None:
         self.total, self.broken = total, broken
         self.futures: list[tuple[int, bool, Future[Json]]] = []
-        self.told: list[tuple[str, int]] = []
+        self.told: list[tuple[int, int]] = []
         self.used = self.most = 0
 
     def ask(self, query: Mapping[str, Json], is_expected: bool) -> Future[Json]:
@@ -250,13 +251,8 @@ class Asked:
         return self.futures[-1][2]
 
     def read(self) -> ListedRows:
-        requests = PageRequests(
-            ask=self.ask,
-            expect=lambda number: self.told.append(("expect", number)),
-            drop=lambda number: self.told.append(("drop", number)),
-        )
         schema = ListingSchema(listing=USERS, page_size=1)
-        *_, listed = read_listing(requests, schema, {})
+        *_, listed = read_listing(self.ask, schema, {}, lambda *counts: self.told.append(counts))
         return listed
 
 
@@ -266,7 +262,7 @@ def test_sixteen_pages_are_asked_for_ahead() -> None:
     assert [row["userId"] for row in asked.read().rows] == list(range(40))
     assert [(skip, is_expected) for skip, is_expected, _ in asked.futures] == [(at, at > 0) for at in range(40)]
     assert asked.most == 17, "one that is waited for, and sixteen after it"
-    assert asked.told == [("expect", 39), ("drop", 0)]
+    assert asked.told == [(0, 39), (0, 0)]
 
 
 def test_pages_after_a_broken_one_are_not_waited_for() -> None:
@@ -274,7 +270,7 @@ def test_pages_after_a_broken_one_are_not_waited_for() -> None:
     asked = Asked(40, broken=2)
     assert str(asked.read().incomplete).startswith("a page is missing its list of users")
     assert [skip for skip, _, _ in asked.futures] == list(range(19))
-    assert asked.told == [("expect", 39), ("drop", 21)]
+    assert asked.told == [(0, 39), (21, 0)]
     assert {skip for skip, _, future in asked.futures if future.cancelled()} == {*range(3, 19)}
 
 
@@ -299,7 +295,7 @@ def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 
         page_size=page,
         size_limit=ListingLimit(rows=rows, memory=memory),
     )
-    *_, listed = read_listing(PageRequests(ask=request_page), schema, {})
+    *_, listed = read_listing(request_page, schema, {})
     return listed
 
 

@@ -207,7 +207,8 @@ def test_an_operation_is_whole(operation: Operation) -> None:
         jsonschema.Draft202012Validator.check_schema(schema)
         assert not any("$ref" in node for node in every(schema))
     if operation.body:
-        assert operation.allows_additional_properties == (operation.id == "users.update-custom-field-choice")
+        is_open = operation.body.get("additionalProperties") is not False
+        assert is_open == (operation.id == "users.update-custom-field-choice")
     assert operation.writes == (operation.method != "GET" and operation.id not in READS)
 
 

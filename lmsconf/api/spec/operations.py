@@ -167,13 +167,9 @@ class Operation(Struct, frozen=True, kw_only=True):
     def refuse_unknown_names(self, body: Mapping[str, object]) -> None:
         """Raise ValueError for a property that is not one of the request body, by its wire name."""
         unknown = body.keys() - _properties(self.body).keys()
-        if unknown and not self.allows_additional_properties:
+        # A body may allow properties that its schema does not list, such as ids.
+        if unknown and (self.body is None or self.body.get("additionalProperties") is False):
             raise ValueError(f"{self.id} has no body property {sorted(unknown)}")
-
-    @property
-    def allows_additional_properties(self) -> bool:
-        """Whether the body allows properties that its schema does not list, such as ids."""
-        return self.body is not None and self.body.get("additionalProperties") is not False
 
 
 @cache
