@@ -235,9 +235,6 @@ def _meaning(
     status, operation = answer.status, request.operation
     # A read that names no resource is not found only below a wrong URL.
     names_nothing = operation and not (request.writes or operation.path_schemas or operation.required_query)
-    wrong_base = (
-        f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too many."
-    )
     meanings: tuple[tuple[object, type[ApiError], str | None], ...] = (
         (status < 400, Rejected, _moved_hint(answer, transport)),
         (
@@ -251,7 +248,12 @@ def _meaning(
             "Check that the token may do this, and that the External API is enabled for the workspace.",
         ),
         (is_not_carried_out(status, answer.headers.get("retry-after")), Unreachable, LATER_HINT),
-        (status == 404 and names_nothing, Rejected, wrong_base),
+        (
+            status == 404 and names_nothing,
+            Rejected,
+            f"Check {transport.url_name}: {transport.url} may lack a part of the path, such as /api, or have one too "
+            "many.",
+        ),
         (status < 500, Rejected, _dialect_hint(request, status)),
         (request.writes, WriteOutcomeUnknown, _LOST_HINT),
         (True, Unreachable, LATER_HINT),

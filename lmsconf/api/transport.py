@@ -207,8 +207,13 @@ class HttpTransport:
             # A retry would get the same certificate.
             return NoResponse(reason, is_sent=False, final=True, hint=hint)
         variable = _proxy_variable(urlsplit(self.url)) if self._is_own else None
-        way_out = f"Check the proxy that {variable} names, or set NO_PROXY={self.host} to go there without a proxy."
-        return NoResponse(reason, is_sent=False, hint=way_out if variable else None)
+        return NoResponse(
+            reason,
+            is_sent=False,
+            hint=f"Check the proxy that {variable} names, or set NO_PROXY={self.host} to go there without a proxy."
+            if variable
+            else None,
+        )
 
 
 class _CheckedStream(httpx.SyncByteStream):

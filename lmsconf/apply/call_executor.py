@@ -197,10 +197,8 @@ class CallExecutor:
         if listing is None or created <= learnt.keys():
             return learnt
         # Later calls may need these ids.
-        found = self._resolver.poll(
-            partial(_find_created_ids, client, call, kind, listing), bool, self._resolver.seconds
-        )
-        return {**learnt, **found}
+        find = partial(_find_created_ids, client, call, kind, listing)
+        return {**learnt, **self._resolver.poll(find, bool, self._resolver.seconds)}
 
     def _response(self, client: Client, sent: IssuedRequest) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.

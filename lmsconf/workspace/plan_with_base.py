@@ -227,8 +227,13 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     creations = [creation for run in later for creation in _creations(run, recorded)]
     # The newest run comes first, and tells which of several is there.
     recreated = {address: id for address, id in reversed(creations) if id is not None}
-    unsure = frozenset(address for address, _ in creations if address not in recreated)
-    return RunToUndo(recorded, plan, kept_before(recorded), recreated=recreated, unsure=unsure)
+    return RunToUndo(
+        recorded,
+        plan,
+        kept_before(recorded),
+        recreated=recreated,
+        unsure=frozenset(address for address, _ in creations if address not in recreated),
+    )
 
 
 def _creations(later: RecordedRun, undone: RecordedRun) -> list[tuple[Address, RemoteId | None]]:
@@ -326,8 +331,12 @@ def _join(people: dict[str, dict[str, Json]], entry: Mapping[str, Json]) -> None
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
     """Return an entry that only decides what is read, so that its problems are left out."""
-    places = FixedSource(SourceLocation(f"run {run.name}"))
-    return ManifestEntry(body=body, places=places, timezone=None, report=lambda _: None)
+    return ManifestEntry(
+        body=body,
+        places=FixedSource(SourceLocation(f"run {run.name}")),
+        timezone=None,
+        report=lambda _: None,
+    )
 
 
 def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterator[tuple[Address, str]]:
