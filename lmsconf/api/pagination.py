@@ -29,7 +29,9 @@ from lmsconf.model.names import quote_name
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
 AskPage = Callable[[Mapping[str, Json], bool], Future[Json]]
+"""Request one page: query, and whether it was expected → future of the response."""
 CountPages = Callable[[int, int], None]
+"""Receives how many expected pages are not requested after all, and how many more are expected."""
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
@@ -108,9 +110,6 @@ def read_listing(
     ask: AskPage, schema: ListingSchema, query: Mapping[str, Json], count: CountPages = lambda dropped, expected: None
 ) -> Iterator[ListedRows]:
     """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
-
-    ask: request one page: query, and whether it was expected → future of the response. count: called with the number
-    of pages that are not requested after all, and of further ones, once the first page tells.
 
     A failed or malformed page sets `incomplete` and raises nothing.
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.

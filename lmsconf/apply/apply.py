@@ -230,7 +230,7 @@ def _open_journal(
         keep=settings.kept_runs,
         # The embedded workspace is in this process: no call of an earlier one can still take effect.
         keep_seconds=0.0 if settings.workspace.embedded else settings.policy.settle,
-        before=snapshot,
+        compared=snapshot,
         pre_image=None if snapshot is None else pre_image(plan, snapshot),
         commit=manifests_commit(
             settings,

@@ -81,7 +81,7 @@ class Journal(AbstractContextManager["Journal"]):
         meta: Mapping[str, str],
         keep: int,
         keep_seconds: float,
-        before: Snapshot | None = None,
+        compared: Snapshot | None = None,
         pre_image: Snapshot | None = None,
         commit: ManifestsCommit | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -89,7 +89,7 @@ class Journal(AbstractContextManager["Journal"]):
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
-        before: the snapshot that the plan was compared with. pre_image: its part that the plan changes, kept to undo
+        compared: the snapshot that the plan was compared with. pre_image: the part of it that is kept to undo
         the run. commit: of the manifests. keep: how many runs of the workspace are kept, this one included; others are
         deleted. keep_seconds: for which an older run is kept in any case, as its calls may still take effect. The
         caller holds the lock of the workspace. Raises LmsconfError if journal or plan cannot be written.
@@ -114,7 +114,7 @@ class Journal(AbstractContextManager["Journal"]):
                 meta=_noted(meta),
                 chain=link,
                 plan_sha256=sha256_of_bytes(text.encode()),
-                before=None if before is None else snapshot_digest(before),
+                before=None if compared is None else snapshot_digest(compared),
                 commit=commit,
                 pre_image_sha256=None if earlier is None else sha256_of_bytes(earlier.encode()),
             )
