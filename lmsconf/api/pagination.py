@@ -278,9 +278,11 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
         if list_name in members(response)
         else f"the key {quote_name(list_name)} is missing"
     )
+    lists = [name for name, item in members(response).items() if isinstance(item, list)]
+    other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
     way_out = (
         f"If the service uses another name, set it under `dialect:` ({dialect_key})."
         if dialect_key
         else f"No dialect key names it: the service must write {list_name}, and [] where there are none."
     )
-    return f"In the answer {wrong}. Nothing is created or deleted from such a response. {way_out}"
+    return f"In the answer {wrong}{other}. Nothing is created or deleted from such a response. {way_out}"
