@@ -162,7 +162,7 @@ def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], re
     ("answer", "said_of_it"),
     [
         ({}, 'the key "groups" is missing'),
-        ({"manualGroups": []}, 'the key "groups" is missing'),
+        ({"manualGroups": []}, 'the key "groups" is missing, and there is a list under "manualGroups"'),
         ({"groups": True}, '"groups" is not a list'),
     ],
 )
