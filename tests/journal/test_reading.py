@@ -144,13 +144,16 @@ def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str
     assert error.value.hint
 
 
-def test_a_run_that_is_not_there_may_not_be_kept_any_more(folder: Path) -> None:
-    """The hint names the list of runs, and the key that sets how many are kept."""
+@pytest.mark.parametrize(
+    ("said", "is_older"),
+    [("x", False), ("20260603", False), ("20260531T080000Z-x", True), ("20260531", True), ("2026053x", False)],
+)
+def test_only_a_run_before_the_oldest_may_have_been_deleted(folder: Path, said: str, is_older: bool) -> None:
+    """The hint names the oldest run that is kept where the wanted one would be older, and only the list otherwise."""
     with pytest.raises(LmsconfError) as error:
-        find_run(folder, "20260531T080000Z-x")
-    assert error.value.hint == (
-        "List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept."
-    )
+        find_run(folder, said)
+    deleted = f". Runs before {NAMES[0]} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
+    assert error.value.hint == f"List them with: lmsconf runs{deleted if is_older else ''}"
 
 
 def test_no_journals_is_no_error(tmp_path: Path) -> None:

@@ -97,10 +97,11 @@ def find_run(root: Path, name: str) -> RecordedRun:
         case [path]:
             return _read(path)
         case []:
-            raise LmsconfError(
-                f"no run matches {name!r}",
-                hint="List them with: lmsconf runs. `runs: {keep: N}` in lmsconf.yaml sets how many are kept.",
-            )
+            hint = "List them with: lmsconf runs"
+            if every and name[:8].isdigit() and name < every[-1].stem:
+                kept = f"Runs before {every[-1].stem} are not kept here"
+                hint += f". {kept}; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
+            raise LmsconfError(f"no run matches {name!r}", hint=hint)
     raise LmsconfError(
         f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
     )
