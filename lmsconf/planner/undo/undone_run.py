@@ -39,7 +39,7 @@ def map_references(form: Mapping[str, Json], rename: Callable[..., str]) -> dict
                 choices = {field: _renamed(one, partial(rename, CUSTOM_FIELD, field)) for field, one in answers.items()}
                 changed[key] = {rename(CUSTOM_FIELD, field): one for field, one in choices.items()}
             case "conditions", [*conditions]:
-                changed[key] = [_condition(members(one), rename) for one in conditions]
+                changed[key] = [_condition(one, rename) if isinstance(one, dict) else one for one in conditions]
             case "assign_to", [*audiences]:
                 changed[key] = [_audience(one, rename) for one in audiences]
     return changed
