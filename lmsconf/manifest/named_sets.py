@@ -278,8 +278,9 @@ class EntryExpander(Struct):
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
-            reasons = ("not declared here", "declared without the whole list of its choices")
-            why = reasons[len(declared)] if len(declared) < 2 else "declared with other choices for other workspaces"
+            why = {0: "not declared here", 1: "declared without the whole list of its choices"}.get(
+                len(declared), "declared with other choices for other workspaces"
+            )
             self.reporter.refuse(
                 "reference/except",
                 f"except: the field {quote_name(name)} is {why}",
