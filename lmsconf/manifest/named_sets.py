@@ -246,8 +246,11 @@ class EntryExpander(Struct):
             if (found := self._find("condition_sets", str(name), places.at("use", number))) is not None:
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
-                more = self._written_out(cast("list[Map]", found.value), found)
-                expanded += [(condition, place) for condition, place in more if _sense(condition) not in known]
+                expanded += [
+                    (condition, place)
+                    for condition, place in self._written_out(cast("list[Map]", found.value), found)
+                    if _sense(condition) not in known
+                ]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain

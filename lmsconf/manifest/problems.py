@@ -148,8 +148,9 @@ class PeopleNames(Struct, dict=True):
 
     @cached_property
     def _emails(self) -> Sequence[str]:
-        texts = (text for document in self.documents for text, _ in node_texts(document.value))
-        return list(dict.fromkeys(filter(EMAIL.fullmatch, texts)))
+        return list(
+            dict.fromkeys(text for one in self.documents for text, _ in node_texts(one.value) if EMAIL.fullmatch(text))
+        )
 
 
 class UndeclaredNames(Struct):

@@ -391,8 +391,8 @@ def _losses(plan: Plan) -> Iterator[str]:
 
 def consent_command(plan: Plan) -> str | None:
     """Return the command that allows exactly what the guards counted; None if no guard tripped."""
-    command = " ".join([plan.command, *allowances(plan.guards)])
-    return command if any(guard.tripped for guard in plan.guards) else None
+    tripped = any(guard.tripped for guard in plan.guards)
+    return " ".join([plan.command, *allowances(plan.guards)]) if tripped else None
 
 
 def reviewed_consent(plan: Plan) -> str | None:
