@@ -273,8 +273,7 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
 
     above = line = 2 if sheet.first else 1
     try:
-        text = io.StringIO(sheet.text[sheet.first :], newline="")
-        reader = csv.reader(text, delimiter=sheet.separator, strict=True)
+        reader = csv.reader(io.StringIO(sheet.text[sheet.first :], newline=""), delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
             if any(trimmed):

@@ -317,9 +317,13 @@ def _cell_faults(
         named = shorten(values[items.noun])
         hint = f"Write {join_words(audience_forms(named))}."
         yield items.noun, items.noun, f'"{named}" names no {items.noun}', hint
-    hint = "Write true or false, or leave the cell empty."
     yield from (
-        (name, "boolean", f'{name} must be true or false, and is "{shorten(values[name])}"', hint)
+        (
+            name,
+            "boolean",
+            f'{name} must be true or false, and is "{shorten(values[name])}"',
+            "Write true or false, or leave the cell empty.",
+        )
         for name, value in own.items()
         if value is None
     )

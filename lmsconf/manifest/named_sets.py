@@ -246,8 +246,11 @@ class EntryExpander(Struct):
             if (found := self._find("condition_sets", str(name), places.at("use", number))) is not None:
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
-                more = self._written_out(cast("list[Map]", found.value), found)
-                expanded += [(condition, place) for condition, place in more if _sense(condition) not in known]
+                expanded += [
+                    (condition, place)
+                    for condition, place in self._written_out(cast("list[Map]", found.value), found)
+                    if _sense(condition) not in known
+                ]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain
@@ -278,8 +281,9 @@ class EntryExpander(Struct):
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
-            reasons = ("not declared here", "declared without the whole list of its choices")
-            why = reasons[len(declared)] if len(declared) < 2 else "declared with other choices for other workspaces"
+            why = {0: "not declared here", 1: "declared without the whole list of its choices"}.get(
+                len(declared), "declared with other choices for other workspaces"
+            )
             self.reporter.refuse(
                 "reference/except",
                 f"except: the field {quote_name(name)} is {why}",

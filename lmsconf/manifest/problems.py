@@ -51,7 +51,6 @@ def find_conflicts(
     yield from _both(declared, absent)
     # Relations have no name of their own: two contents may differ by case alone. Others may be told apart by `id:`.
     named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
-    alike = _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False)
     yield from (
         Problem(
             code="name/look-alike",
@@ -60,7 +59,9 @@ def find_conflicts(
             source=resource.source,
             address=str(resource.address),
         )
-        for resource, other in alike
+        for resource, other in _pairs(
+            named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False
+        )
     )
     by_kind = grouped((*partial, *declared), lambda one: one.address.kind)
     yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
@@ -147,8 +148,9 @@ class PeopleNames(Struct, dict=True):
 
     @cached_property
     def _emails(self) -> Sequence[str]:
-        texts = (text for document in self.documents for text, _ in node_texts(document.value))
-        return list(dict.fromkeys(filter(EMAIL.fullmatch, texts)))
+        return list(
+            dict.fromkeys(text for one in self.documents for text, _ in node_texts(one.value) if EMAIL.fullmatch(text))
+        )
 
 
 class UndeclaredNames(Struct):

@@ -389,9 +389,9 @@ def _sections() -> Iterator[Section]:
             SchemaValidator(entry, kind.section),
             None if sheet is None else SchemaValidator(sheet, f"{kind.section} of a file"),
         )
-        absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
+        absent = cast(Schema, property_schema(property_schema(whole, ABSENT), kind.section)["items"])
         yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent, f"{ABSENT} {kind.section}"))
-    tests, _ = _entry_forms(property_schema(whole, "tests"))
+    tests = cast(Schema, property_schema(whole, "tests")["items"])
     yield Section(KINDS[CONTENT_TARGET], ("tests",), SchemaValidator(tests, "tests"))
 
 

@@ -345,8 +345,7 @@ def _only_true(key: Json) -> str:
 
 def _sort(value: Json) -> str:
     """Return what a value is: of a whole number, which has two types, only that it is a number."""
-    names = {**TYPE_NAMES, "boolean": "a boolean", "integer": "a number"}
-    return names[next(iter(types_of_value(value)))]
+    return {**TYPE_NAMES, "boolean": "a boolean", "integer": "a number"}[next(iter(types_of_value(value)))]
 
 
 def _accepted(branches: list[Schema]) -> list[str]:

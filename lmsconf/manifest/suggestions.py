@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.errors import SHOWN, shorten
@@ -225,9 +225,8 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     return next(hint for holds, hint in rules if holds)
 
 
-def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
+def suggest_choice(text: str, words: Sequence[str]) -> str | None:
     """Return the hint which of a few words was meant; None if that is uncertain."""
-    words = list(choices)
     near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
     return f'Did you mean "{near[0]}"?' if near else None
 

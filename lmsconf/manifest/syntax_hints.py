@@ -61,9 +61,13 @@ def _in_block(complaint: ParserError, line: str, opened: str) -> Sequence[Rule]:
     is_colon = len(lead.rstrip()) <= at[1] and ": " in f"{value} "
     unknown = "cannot start any token" in problem
     is_tab = (unknown and char == "\t") or "a tab character that violates indentation" in problem
-    is_quote = "quoted scalar" in context and "found unexpected" in problem
     return (
-        (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
+        (
+            "quoted scalar" in context and "found unexpected" in problem,
+            "the quote that opens here is not closed",
+            _closed(opened, start[1]),
+            start,
+        ),
         (is_value and is_colon, '": " inside a text', quote_value_hint(line), at),
         (
             is_value,

@@ -181,12 +181,11 @@ def lint_problem(
 ) -> Problem:
     """Return the finding of a lint at its default level. remedy: None for that of the lint."""
     rule = RULES[code]
-    hint = f"{remedy or rule.remedy} More: lmsconf explain {code}"
     return Problem(
         code=code,
         message=f"{address}: {message}",
         severity=Severity(rule.level),
-        hint=hint,
+        hint=f"{remedy or rule.remedy} More: lmsconf explain {code}",
         source=source,
         address=str(address),
     )

@@ -355,8 +355,10 @@ def is_blocking(problem: Problem) -> bool:
 
 def blockers(plan: Plan) -> tuple[Blocker, ...]:
     """Return everything that would stop an apply: first what no consent lifts, then tripped guards."""
-    refused = (_refusal(problem) for problem in plan.all_problems if is_blocking(problem))
-    return (*refused, *(_guard(plan, guard) for guard in plan.guards if guard.tripped))
+    return (
+        *(_refusal(problem) for problem in plan.all_problems if is_blocking(problem)),
+        *(_guard(plan, guard) for guard in plan.guards if guard.tripped),
+    )
 
 
 def refuse_blocked(plan: Plan) -> None:
@@ -368,17 +370,19 @@ def refuse_blocked(plan: Plan) -> None:
 
 
 def _as_problem(plan: Plan, guard: Blocker) -> Problem:
-    consent = f"{CONSENT_LEAD} {consent_command(plan)}"
-    hint = "\n".join(filter(None, [guard.hint, *(_losses(plan) if guard.name == "people" else ()), consent]))
+    losses = _losses(plan) if guard.name == "people" else ()
+    hint = "\n".join(filter(None, [guard.hint, *losses, f"{CONSENT_LEAD} {consent_command(plan)}"]))
     return Problem(code=f"guard/{guard.name}", message=f"{guard}. Apply stops here.", hint=hint)
 
 
 def _losses(plan: Plan) -> Iterator[str]:
     """Yield which contents most people lose, or why that is not known: a plan from a file is not shown again."""
     losses = sorted((one for one in plan.effects.contents if one.counts.lose), key=lambda one: -(one.counts.lose or 0))
-    for loss in losses[:_LISTED]:
-        verb = "loses" if loss.counts.lose == 1 else "lose"
-        yield f"{loss.counts.lose:,} of {loss.before or 0:,} {verb} {escape_invisible(loss.content)}"
+    yield from (
+        f"{loss.counts.lose:,} of {loss.before or 0:,} {'loses' if loss.counts.lose == 1 else 'lose'} "
+        f"{escape_invisible(loss.content)}"
+        for loss in losses[:_LISTED]
+    )
     if len(losses) > _LISTED:
         yield f"… and {len(losses) - _LISTED:,} more contents"
     if plan.effects.people.lose is None:

@@ -87,8 +87,7 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
-        layers = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
-        return {name: value for layer in layers for name, value in layer.items()}
+        return {name: value for path in _layer_paths(workspace) for name, value in self.mapping_at(*path, key).items()}
 
     def dialect_locations(self, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of the merged `dialect`."""
@@ -108,8 +107,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
 
     def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; a resource is protected if the `protect` of any level covers it."""
-        layers = (self.mapping_at(*path).get("guards") for path in _layer_paths(workspace))
-        return reduce(_guarded, layers, GuardLimits())
+        return reduce(
+            _guarded, (self.mapping_at(*path).get("guards") for path in _layer_paths(workspace)), GuardLimits()
+        )
 
     def variables(self, workspace: str) -> dict[str, Json]:
         """Return the values for `$(name)` in manifests: strings, booleans, or lists of them.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final, cast
 
@@ -112,10 +113,10 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
             hint="Add `file:` with the table of workspaces, or write the token under its workspace.",
         )
         return
-    for name in names:
-        yield from _workspace_problems(project, root, name)
-    for path in ((), *(("workspaces", name) for name in names)):
-        yield from _layer_problems(project, path)
+    yield from chain.from_iterable(_workspace_problems(project, root, name) for name in names)
+    yield from chain.from_iterable(
+        _layer_problems(project, path) for path in ((), *(("workspaces", name) for name in names))
+    )
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
         yield _problem(

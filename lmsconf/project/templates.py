@@ -128,8 +128,12 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
 
 def project_entries(answers: InitAnswers) -> tuple[str, ...]:
     """Return the files and folders of a new project that belong into its repository, for `git add`."""
-    files = {path.partition("/")[0] for path in render_project_files(answers, "")}
-    return tuple(sorted(files, key=lambda name: (name.startswith("."), name)))
+    return tuple(
+        sorted(
+            {path.partition("/")[0] for path in render_project_files(answers, "")},
+            key=lambda name: (name.startswith("."), name),
+        )
+    )
 
 
 def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:

@@ -81,8 +81,10 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if {name, f"{name}:{port}"} & {entry.casefold() for entry in allowed}:
         return None
-    known = (", ".join(allowed) or "none")[:200]
-    return f"{name} must not receive the token", f"{ALLOWED_HOSTS} lists the allowed hosts: {known}."
+    return (
+        f"{name} must not receive the token",
+        f"{ALLOWED_HOSTS} lists the allowed hosts: {(', '.join(allowed) or 'none')[:200]}.",
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -119,10 +119,10 @@ def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
         for row in snapshot.of(kind.name).rows
     }
     if normalize_name(text) not in fields:
-        near = did_you_mean(text, sorted(fields)) or "Name a custom field."
         raise UsageError(
             f"--by {text}: the workspace has no custom field {quote_name(text)}",
-            hint=f"{near} To split by the beginning of names, write --by 'prefix: - '",
+            hint=f"{did_you_mean(text, sorted(fields)) or 'Name a custom field.'} "
+            "To split by the beginning of names, write --by 'prefix: - '",
         )
     return lambda entry, teams: team_of(entry.address.kind, entry.body, normalize_name(text), teams)
 

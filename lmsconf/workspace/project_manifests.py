@@ -59,9 +59,8 @@ class BaseManifests(Struct, frozen=True, kw_only=True):
 
 def settings_by_path(settings: Settings) -> dict[str, Json]:
     """All settings that affect plans and runs of the current workspace, except where its requests are sent."""
-    root = settings.root
     folders = [
-        (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
+        (folder.relative_to(settings.root) if folder.is_relative_to(settings.root) else folder).as_posix()
         for folder in (settings.manifests, *settings.overlays)
     ]
     return {
@@ -154,11 +153,15 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
 
 def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:
     """The manifests with each detected live name added to `previously`."""
-    declared = tuple(
-        replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
-        for one in manifests.declared
+    return replace(
+        manifests,
+        declared=tuple(
+            replace(one, previously=(*one.previously, renamed[one.address].address.name))
+            if one.address in renamed
+            else one
+            for one in manifests.declared
+        ),
     )
-    return replace(manifests, declared=declared)
 
 
 def error_free(manifests: Manifests) -> Manifests:
@@ -277,8 +280,11 @@ class _History(Struct, frozen=True):
 
         They distinguish pending changes from repairs of manual edits.
         """
-        output = self.git.run("rev-list", "--first-parent", "--max-count=11", commit, "--", self.below.as_posix())
-        return [commit, *output.decode().split()[1:]]
+        below = self.below.as_posix()
+        return [
+            commit,
+            *self.git.run("rev-list", "--first-parent", "--max-count=11", commit, "--", below).decode().split()[1:],
+        ]
 
     def check_out(self, commit: str, folder: Path) -> None:
         """Write the commit's manifests and tables below the project's folder, byte for byte, into another folder."""
