@@ -163,7 +163,10 @@ class ComparedList:
             missing = self._before - after
             if not missing:
                 return self._added <= after
-            self.sent.send_again(self._client, self._naming(self.everybody))
+            try:
+                self.sent.send_again(self._client, self._naming(self.everybody))
+            except Rejected:
+                self.sent.send_again(self._client, self._naming(self._before))
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(

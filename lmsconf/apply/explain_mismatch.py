@@ -39,8 +39,12 @@ from lmsconf.model.time_formats import cut_time, duration_in_words
 
 def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
     """Return the hint. purpose: what follows on `Set in the project file`."""
-    lines = [f"    {key}: {format_inline(value, in_brackets=False)}" for key, value in sorted(values.items())]
-    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *lines])
+    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *dialect_lines(values)])
+
+
+def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
+    """Return the values as lines below `dialect:`."""
+    return [f"    {key}: {format_inline(value, in_brackets=False)}" for key, value in sorted(values.items())]
 
 
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:

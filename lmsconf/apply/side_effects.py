@@ -8,8 +8,8 @@ right, an application or an archived account. People are read before and after t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from itertools import chain, product
 from typing import Final
 
@@ -104,61 +104,76 @@ class ComparedPerson:
         named = [own] if own else _managers(client, sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
         self._before: Mapping[str, Json] = {}
+        self._lacking: list[str] = []
         # A service that shows no single person shows nothing of this.
         with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
             for id in unknown or (named[:1] if is_first else []):
-                self._before = read_person(client, id)
-                self._id = id
-                if not _may_manage(self._before):
-                    break
-                able.add(id)
+                person = read_person(client, id)
+                if not self._lacking:
+                    self._before, self._id = person, id
+                if not _may_manage(person):
+                    self._lacking.append(id)
+                elif WHO_CAN_MANAGE in keys:
+                    able.add(id)
         is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
         managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
         self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
+        self.is_unread = bool(named) and not self._before
         self.key = WHO_CAN_MANAGE if is_lacking else MANAGED_GROUPS if self._groups else None
         """The key whose value the person can show; None if there is none."""
 
-    def compare(self) -> Iterator[Problem]:
-        """Yield the warning where the call has changed more of the person than the plan says, once it shows.
+    def compare(self) -> list[Problem]:
+        """Return a warning where the call has changed more of the person than the plan says, once it shows.
 
         Raises WrongAssumption if the person was given the manager right, which stays, because removing it
         might end managing, or if groups were lost that the plan does not take, after giving them back.
         """
         if not (self._changes or self.key) or not self._before:
-            return
+            return []
         # A list that the call changes was waited for already, and a person may not show it.
-        is_listed, before = self._sent.call.address.kind != USER, _held(self._before)
-        after = self._resolver.poll(self._read_now, lambda now: is_listed or _held(now) != before)
+        after = self._resolver.poll(self._read_now, self._shows)
         self._email = str(after.get("email") or self._id)
         if self.key == WHO_CAN_MANAGE and _may_manage(after):
+            others = (read_person(self._client, id) for id in self._lacking[1:])
+            given = [self._email, *(str(one.get("email") or one.get("userId")) for one in others if _may_manage(one))]
             raise WrongAssumption(
-                f"the service gave the manager right to {self._email} along, because managers have it; "
+                f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
                 "it is left to them",
                 values={WHO_CAN_MANAGE: "given"},
             )
         lost = {id: name for id, name in self._groups.items() if id not in _managed(after)}
         if lost:
             raise self._give_back(lost)
-        if self._changes:
-            yield from self._changed_along(_held(after), before)
+        # Where the person shows what a key needs, what else they hold need not be readable.
+        with suppress(ApiError) if self.key else nullcontext():
+            return self._changed_along(_held(after), _held(self._before)) if self._changes else []
+        return []
 
-    def _changed_along(self, now: frozenset[str], before: frozenset[str]) -> Iterator[Problem]:
-        """Yield the warning where something has changed that the changes of the plan do not say."""
+    def _shows(self, now: Mapping[str, Json]) -> bool:
+        """Whether the person shows the call; of a list, it was waited for already."""
+        if self.key == MANAGED_GROUPS:
+            return not now.get("manager")
+        return self._sent.call.address.kind != USER or _held(now) != _held(self._before)
+
+    def _changed_along(self, now: frozenset[str], before: frozenset[str]) -> list[Problem]:
+        """Return a warning if something has changed that the changes of the plan do not say."""
         planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
         other = (now ^ before) - planned
         # Answers decide who is in a smart group.
         if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
             other = frozenset(one for one in other if not one.startswith("member of"))
-        if other:
-            changed = [f"{'+' if one in now else '-'} {one}" for one in sorted(other)]
-            yield Problem(
-                code="apply/side-effect",
-                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
-                f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
-                hint="Declare it for the people concerned, so that plans show and change it.",
-                severity=Severity.WARNING,
-                address=str(self._sent.call.address),
-            )
+        if not other:
+            return []
+        changed = [f"{'+' if one in now else '-'} {one}" for one in sorted(other)]
+        warning = Problem(
+            code="apply/side-effect",
+            message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
+            f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
+            hint="Declare it for the people concerned, so that plans show and change it.",
+            severity=Severity.WARNING,
+            address=str(self._sent.call.address),
+        )
+        return [warning]
 
     def _read_now(self) -> Mapping[str, Json]:
         return read_person(self._client, self._id)
@@ -252,7 +267,7 @@ def _held(person: Mapping[str, Json]) -> frozenset[str]:
             *(
                 f"{role} of {normalize_name(str(group.get('name')))}"
                 for role in ("member", "manager")
-                for group in object_list(person, f"{role}OfGroups")
+                for group in _groups(person, f"{role}OfGroups")
             ),
         )
     )
@@ -262,5 +277,10 @@ def _managed(person: Mapping[str, Json]) -> Mapping[str, str]:
     """Return the ids of the groups that a person manages, each with the name."""
     return {
         str(one.get("groupId")): str(one.get("name") or one.get("groupId"))
-        for one in object_list(person, "managerOfGroups")
+        for one in _groups(person, "managerOfGroups")
     }
+
+
+def _groups(person: Mapping[str, Json], key: str) -> Sequence[Mapping[str, Json]]:
+    """Return the groups that somebody is in, or manages."""
+    return object_list(person, key) if person.get(key) else []

@@ -36,6 +36,7 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
+from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
 from lmsconf.apply.side_effects import ComparedPerson, ManagerRightMissing, sort_of_call
@@ -203,7 +204,7 @@ class FirstCalls:
         Raises WrongAssumption, with that of the call if it failed, too.
         """
         try:
-            return [*person.compare()]
+            return None if person.is_unread else person.compare()
         except ApiError as error:
             if person.key is None:
                 return None
@@ -369,9 +370,10 @@ class FirstCalls:
         self._hold_back({*values, *left} or keys, message)
         if is_done:
             message = f"{message}; sent once more with other values, it did what was planned"
-        # The report has all values as one block to paste.
-        hint = _look_at(left or keys) if left or not values else None
-        return WrongAssumption(message, hint=hint, values=values, refused=refused, is_done=is_done)
+        lines = ["Right for this service:", *dialect_lines(values)] if values else []
+        if left or not values:
+            lines.append(_look_at(left or keys))
+        return WrongAssumption(message, hint="\n".join(lines), values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
         self._untried -= set(keys)
