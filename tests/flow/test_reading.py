@@ -129,6 +129,31 @@ def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
     assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
 
 
+def test_listings_that_lack_the_same_people_do_not_stand_for_the_lists_of_groups(tmp_path: Path) -> None:
+    """The listing of people says that it has more; each group is asked itself, and whom it has counts as removed."""
+    it = project(tmp_path, PAGES)
+    it.write("absent: {groups: [A, B, C]}")
+
+    def shorten(listed: dict[str, Any]) -> None:
+        listed["users"] = listed["users"][:-1]
+
+    def shorten_without_total(listed: dict[str, Any]) -> None:
+        shorten(listed)
+        for key in [key for key, value in listed.items() if isinstance(value, int)]:
+            del listed[key]
+
+    lists: list[object] = []
+    edits: dict[str, Edit] = {
+        "/users": shorten,
+        "/users/extended-info": shorten_without_total,
+        "/groups/g-1/members": lists.append,
+    }
+    with connected(it, edits) as connection:
+        reader = WorkspaceReader(settings=it.settings, connection=connection)
+        reader.plan(load_manifests(it.settings), it.settings.policy)
+    assert len(lists) == 1
+
+
 def test_an_archived_member_whom_no_list_has_is_no_change(tmp_path: Path) -> None:
     """A plan with people lists them all; its comparison without them looks up a few, and learns who is archived."""
     crowd = "".join(f"  - {{email: {one}}}\n" for one in CROWD[:20])

@@ -295,18 +295,21 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
         return kind, _live(address, left_out[name])
     if address in planning.doubtful:
         raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
-    is_named = planning.registry.has(kind, name)
-    live = sorted(row.id for row in facts.rows[kind].values() if not is_named and normalize_name(row.name) == name)
-    ids = planning.registry.duplicate_ids(kind, name) if is_named else live if len(live) > 1 else []
+    if planning.registry.has(kind, name):
+        _refuse_several(address, planning.registry.duplicate_ids(kind, name))
+        id = planning.registry.id_or_ref(Ref(address))
+        return kind, id if planning.chosen(address) else _live(address, id)
+    live = [row.id for row in facts.rows[kind].values() if normalize_name(row.name) == name]
+    _refuse_several(address, live if len(live) > 1 else ())
+    return (kind, live[0]) if live else None
+
+
+def _refuse_several(address: Address, ids: Collection[str]) -> None:
     if ids:
         raise LmsconfError(
             f"{address} is live more than once, with the ids {', '.join(sorted(ids))}",
             hint="Declare the right one, with its `id:`.",
         )
-    if is_named:
-        id = planning.registry.id_or_ref(Ref(address))
-        return kind, id if planning.chosen(address) else _live(address, id)
-    return (kind, live[0]) if live else None
 
 
 def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:

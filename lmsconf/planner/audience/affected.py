@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TypeAlias, cast
 
 from msgspec import Struct, field
@@ -157,18 +156,19 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
             for item in people
         ),
     )
-    adds: Mapping[str, Callable[[AccessScope, PlannedResource, RemoteId | Ref], None]] = {
-        GROUP: _add_group,
-        SMART_GROUP: partial(_add_smart_group, planning),
-        USER: partial(_add_person, planning, now),
-        CONTENT_TARGET: partial(_add_assignment, planning, ContentResolver(planning)),
-    }
+    contents = ContentResolver(planning)
     for item in items:
         kind, row = item.address.kind, item.subject.row
-        if kind in adds:
-            key = Ref(item.address) if row is None else RemoteId(row.id)
-            scope.addresses[kind, key] = item.address
-            adds[kind](scope, item, key)
+        key = Ref(item.address) if row is None else RemoteId(row.id)
+        scope.addresses[kind, key] = item.address
+        if kind == GROUP:
+            _add_group(scope, item, key)
+        elif kind == SMART_GROUP:
+            _add_smart_group(planning, scope, item, key)
+        elif kind == USER:
+            _add_person(planning, now, scope, item, key)
+        elif kind == CONTENT_TARGET:
+            _add_assignment(planning, contents, scope, item)
     return scope
 
 
@@ -244,7 +244,7 @@ def _answer(
 
 
 def _add_assignment(
-    planning: PlanContext, contents: ContentResolver, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref
+    planning: PlanContext, contents: ContentResolver, scope: AccessScope, item: PlannedResource
 ) -> None:
     subject = item.subject
     if isinstance(subject, Deletion):

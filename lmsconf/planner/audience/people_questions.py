@@ -227,9 +227,11 @@ def _content_of(state: WorkspaceAccess, test: AccessTest) -> RemoteId:
         return ids[0]
     if ids:
         raise LmsconfError(f'"{test.content}" is in the catalog with the ids {", ".join(ids)}; select one with `id:`')
-    near = None if named else did_you_mean(str(test.content), map(state.facts.content_name, state.facts.contents))
-    why = f' with the id "{pin}"; the id is {" or ".join(named)}' if named else f". {near}" if near else ""
-    raise LmsconfError(f'the catalog has no content "{test.content}"{why}')
+    missing = f'the catalog has no content "{test.content}"'
+    if named:
+        raise LmsconfError(f'{missing} with the id "{pin}"; the id is {" or ".join(named)}')
+    near = did_you_mean(str(test.content), map(state.facts.content_name, state.facts.contents))
+    raise LmsconfError(f"{missing}. {near}" if near else missing)
 
 
 def _share(some: Bits, people: Bits, one: str = "has", several: str = "have") -> str:

@@ -106,8 +106,10 @@ def read_groups(reading: ReadContext) -> Iterator[None]:
         extended = _extended_rows(reading)
         yield
         yield
-        people = {row.id for row in reading.listings[USER].rows}
-        details = _from_people(reading, extended, [*wanted, *compared], people) or _from_groups(
+        people = reading.listings[USER]
+        # Two listings that lack the same people agree, too.
+        ids = set() if people.incomplete else {row.id for row in people.rows}
+        details = _from_people(reading, extended, [*wanted, *compared], ids) or _from_groups(
             reading.api, wanted, compared
         )
     else:
