@@ -310,21 +310,22 @@ def _plan_condition_losses(
     # The service rewrites conditions only if it never refuses to delete a field in use.
     if not losses or planning.api_spec.behaviour("custom-fields.in-use") != "never":
         return
-    listing = planning.snapshot.of(SMART_GROUP)
-    for loss in losses.values() if listing.incomplete is not None else ():
-        planning.problem(
-            "read/incomplete",
-            f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
-            f"complete: {listing.incomplete}",
-            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
-            address=loss.address,
-        )
+    if (incomplete := planning.snapshot.of(SMART_GROUP).incomplete) is not None:
+        for loss in losses.values():
+            planning.problem(
+                "read/incomplete",
+                f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
+                f"complete: {incomplete}",
+                hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
+                address=loss.address,
+            )
+        return
     settled = {
         match.row.id
         for match in matched.matches
         if match.row and match.declared.spec.conditions is not None and planning.chosen(match.address)
     }
-    for row in planning.snapshot.rows(SmartGroupRow) if listing.incomplete is None else ():
+    for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
         if remaining != (row.conditions or ()) and row.id not in deleted and row.id not in settled:
             lost = (one.field for one in row.conditions or () if one.field in losses and one not in remaining)

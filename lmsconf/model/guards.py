@@ -340,7 +340,7 @@ _WEAKER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "people": lambda base, now: now in ("skip", True),
     "lock": lambda base, now: bool(base) and not now,
     "waves": lambda base, now: bool(base) and not now,
-    IN_USE: lambda base, now: _REFUSES_LESS.get(now, 0) > _REFUSES_LESS.get(base, 0),
+    IN_USE: lambda base, now: _REFUSES_LESS.get(str(now), 0) > _REFUSES_LESS.get(str(base), 0),
 }
 """Path of a setting, or its first part → whether a value is weaker than that of the base."""
 

@@ -68,10 +68,15 @@ def test_half_a_pair_of_surrogates_is_no_json(half: bytes) -> None:
         ("never", None, False),
         ("condition", "never", True),
         ("removed-choice", "condition", False),
+        (["never"], "never", True),
+        ("never", {"never": True}, False),
     ],
 )
-def test_fewer_refusals_are_a_weaker_setting(base: str | None, now: str | None, is_weaker: bool) -> None:
-    """What counts as a field in use: each value refuses less than the one before it, and none is the strictest."""
+def test_fewer_refusals_are_a_weaker_setting(base: Json, now: Json, is_weaker: bool) -> None:
+    """What counts as a field in use: each value refuses less than the one before it, and none is the strictest.
+
+    So is what only a base that was never valid can hold.
+    """
     (change,) = diff_settings({IN_USE: base} if base else {}, {IN_USE: now} if now else {})
     assert change.weaker is is_weaker
 

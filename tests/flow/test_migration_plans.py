@@ -33,6 +33,10 @@ custom_fields:
     ("manifests", "code"),
     [
         (FIELD.replace("from: Team", "from: Unit"), "migrate/same-field"),
+        (
+            FIELD.replace("from: Team", "from: Unit").replace("choices:", "previously: [Unit]\n    choices:", 1),
+            "migrate/same-field",
+        ),
         (FIELD.replace("from: Team", "from: Team, to: Team"), "migrate/to"),
         (FIELD + "  - {name: Team, type: TEXT}\n", "migrate/declared"),
         (FIELD + "  - {name: B, type: TEXT, migrate: {from: Team}}\n", "migrate/twice"),
@@ -79,6 +83,17 @@ def test_a_field_may_move_to_another_field_in_each_workspace(
         f"  - {{name: B, type: TEXT, migrate: {{from: Team}}{other}}}\n"
     )
     assert [problem.code for problem in load_manifests(it.settings).problems] == codes
+
+
+def test_an_old_field_that_is_declared_for_each_workspace_is_one_problem(tmp_path: Path) -> None:
+    """It names the first declaration that is planned together with the migration."""
+    it = Project(tmp_path, SEED)
+    workspaces = "".join(f"  {name}: {{url: 'sandbox:{name}.db'}}\n" for name in "abc")
+    (tmp_path / "lmsconf.yaml").write_text(f"workspaces:\n{workspaces}default_workspace: a\n")
+    old = "".join(f"  - {{name: Team, type: TEXT, only_in: [{name}]}}\n" for name in "abc")
+    it.write(f"custom_fields:\n{old}  - {{name: Unit, type: TEXT, migrate: {{from: Team}}, only_in: [b, c]}}\n")
+    [problem] = load_manifests(it.settings).problems
+    assert (problem.code, problem.hint) == ("migrate/declared", "Remove the entry at manifests/all.yaml:3:5.")
 
 
 # A service that never clears an answer: what the plan foretells, what the apply still does, what an undo leaves.

@@ -65,6 +65,11 @@ def renamed(snapshot: dict[str, Any]) -> None:
     next(row for row in snapshot["content"] if row["id"] == "c-3")["name"] = "Twin"
 
 
+def read_in_part(snapshot: dict[str, Any]) -> None:
+    """The listing of the catalog broke off."""
+    snapshot["incomplete"]["content"] = "page 2 failed"
+
+
 def odd_time(snapshot: dict[str, Any]) -> None:
     """The service writes a time in a way of its own."""
     snapshot["content_target"][0]["start"] = "soon"
@@ -106,7 +111,7 @@ def twin_field(snapshot: dict[str, Any]) -> None:
     snapshot["custom_field"].append({"id": "f-9", "name": "Dept", "type": "CHOICE", "choices": []})
 
 
-EDITS = {one.__name__: one for one in (twin_field, renamed, odd_time, twice, shared_id, unread_groups)}
+EDITS = {one.__name__: one for one in (twin_field, renamed, read_in_part, odd_time, twice, shared_id, unread_groups)}
 
 
 @pytest.mark.sampled
@@ -116,6 +121,19 @@ def test_what_the_workspace_leaves_open_is_an_error(tmp_path: Path, case: Case) 
     edit, _, manifests = case.text.removeprefix("workspace: ").partition("\n")
     found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, EDITS[edit]))
     assert shown(found) == case.told
+
+
+def test_a_pinned_content_may_be_listed_twice(tmp_path: Path) -> None:
+    """A page that repeats a row of the one before it makes no second content."""
+
+    def edit(snapshot: dict[str, Any]) -> None:
+        snapshot["content"].append(next(dict(row) for row in snapshot["content"] if row["id"] == "c-3"))
+
+    entry = "content_targets: [{content: {name: Other, id: c-3}, assign_to: [everyone]}]"
+    plan = plan_against(Project(tmp_path, SEED), entry, edit)
+    assert [f"{change.action} {change.address}" for change in plan.changes] == [
+        "create content_target/Other -> everyone"
+    ]
 
 
 @pytest.mark.parametrize(("edit", "audience"), [(group_gone, ANNA), (person_gone, "assign_to: [{group: G}]")])

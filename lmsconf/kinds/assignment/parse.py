@@ -293,13 +293,11 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
 
 def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:
     """Return what a test claims, and of which audiences."""
-    claims = {
-        "user": AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT,
-        "disjoint": AccessClaim.DISJOINT,
-        "audience": AccessClaim.SIZE,
-        "all": AccessClaim.ALL,
-        "none": AccessClaim.NONE,
-    }
-    key = next(key for key in claims if key in body)
-    named = [body] if key == "user" else body[key] if key == "disjoint" else [body[key]]
-    return claims[key], tuple(map(audience_from, cast("list[Json]", named)))
+    if "user" in body:
+        return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (audience_from({"user": body["user"]}),)
+    if "disjoint" in body:
+        return AccessClaim.DISJOINT, tuple(map(audience_from, cast("list[Json]", body["disjoint"])))
+    if "audience" in body:
+        return AccessClaim.SIZE, (audience_from(body["audience"]),)
+    claim = AccessClaim.ALL if "all" in body else AccessClaim.NONE
+    return claim, (audience_from(body[claim.value]),)

@@ -332,8 +332,9 @@ class _ReplacementPlanner(Struct):
 
     def leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
+        contents = {content for content, _ in self.kept_until}
         for key, rows in self.known.live.items():
-            for row in rows if self.kept_until and key not in self.settled else ():
+            for row in rows if key[0] in contents and key not in self.settled else ():
                 kept = self._kept_by(key, row)
                 address = assignment_address(self.planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self.planning.policy.leave_alone):

@@ -7,7 +7,7 @@ the values of `targetType` are not documented (API specification, Content Target
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -96,6 +96,8 @@ class ContentResolver:
         key = (spec.content, pin or "")
         if key not in self.named:
             self.named[key] = self._look(entry, pin)
+            if (id := self.named[key]) is not None:
+                self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
 
     def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
@@ -104,11 +106,15 @@ class ContentResolver:
         if pin in self._by_id or (pin is None and spec.content in self._by_name):
             return None
         if pin is None:
-            near = suggest_name(self._planning, spec.content, self._by_name)
-            return f'the catalog has no content "{spec.content}"', near
+            return (
+                f'the catalog has no content "{spec.content}"',
+                suggest_name(self._planning, spec.content, self._by_name),
+            )
         ids = list_ids(self._by_name.get(spec.content, ()))
-        hint = f"{quote_name(spec.content)} has the id {ids}." if ids else "Correct the id, or remove it."
-        return f'no content with the id "{pin}" is in the catalog', hint
+        return (
+            f'no content with the id "{pin}" is in the catalog',
+            f"{quote_name(spec.content)} has the id {ids}." if ids else "Correct the id, or remove it.",
+        )
 
     def identity(self, entry: AssignmentEntry) -> Identity:
         """The identity of an assignment."""
@@ -119,37 +125,53 @@ class ContentResolver:
         report = partial(self._planning.report, entry, at=entry.places.at("content"))
         name: str = entry.spec.content
         named = self._by_name.get(name, [])
-        pinned = None if pin is None else self._by_id.get(pin)
-        found = [row for row in named if pin in (None, row.id)]
-        # An export writes `content ID` where a manifest cannot hold the name.
-        if pinned is not None and not named and name == unnamed_content(pinned.id):
-            found = [pinned]
-        if len(found) == 1:
-            self._planning.registry.register(CONTENT, name, found[0].id)
-            return found[0].id
-        if found:
+        if pin is not None:
+            return self._look_pinned(entry.spec, pin, named, report)
+        if len(named) == 1:
+            return named[0].id
+        if named:
             report(
                 "content/twice",
-                f'"{name}" is in the catalog with the ids {list_ids(found)}',
+                f'"{name}" is in the catalog with the ids {list_ids(named)}',
                 f"Select one with `content: {{name: {quote_name(name)}, id: ...}}`.",
             )
-        elif pinned is not None:
-            # lmsconf cannot rename content.
-            live = f', and "{name}" has the id {list_ids(named)}' if named else ""
+        elif isinstance(entry, DesiredResource) and (missing := self.missing(entry.spec)):
             report(
-                "content/other-name",
-                f'the content with the id "{pin}" is called "{pinned.name}" in the catalog{live}',
-                f"If this is the right content, write its name: {quote_name(normalize_name(pinned.name))}. "
-                "Otherwise correct the id, or remove it.",
+                "content/unknown",
+                missing[0],
+                hint_on_missing(
+                    self._planning,
+                    CONTENT,
+                    missing[1],
+                    "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
+                ),
             )
-        elif (pin is not None or isinstance(entry, DesiredResource)) and (missing := self.missing(entry.spec)):
-            text, near = missing
-            way = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
+        return None
+
+    def _look_pinned(
+        self, spec: AssignmentSpec, pin: RemoteId, named: Sequence[ContentRow], report: Callable[..., None]
+    ) -> RemoteId | None:
+        """Return the pinned id if its content has the name; else None, with a problem. named: all with the name."""
+        if missing := self.missing(spec):
             report(
-                "content/unknown" if pin is None else "content/pin-not-live",
-                text,
-                hint_on_missing(self._planning, CONTENT, near, way),
+                "content/pin-not-live",
+                missing[0],
+                # The id of the name is a better hint than that the list is not complete.
+                missing[1] if named else hint_on_missing(self._planning, CONTENT, missing[1], ""),
             )
+            return None
+        live_name = normalize_name(self._by_id[pin].name)
+        # An export writes `content ID` where a manifest cannot hold the name.
+        if live_name == spec.content or (spec.content == unnamed_content(pin) and not named):
+            return pin
+        # lmsconf cannot rename content.
+        live = f', and "{spec.content}" has the id {list_ids(named)}' if named else ""
+        report(
+            "content/other-name",
+            f'the content with the id "{pin}" is called "{self._by_id[pin].name}" in the catalog{live}',
+            f"If this is the right content, write its name: {quote_name(live_name)}. "
+            "Otherwise correct the id, or remove it.",
+        )
         return None
 
     def similar_name(self, entry: DeleteEntry[Any]) -> str | None:

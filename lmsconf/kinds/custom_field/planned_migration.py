@@ -38,7 +38,6 @@ _OTHER: Final = "the person has another answer to {target}"
 _SEVERAL: Final = "several choices are picked, and {target} takes one"
 _NO_CHOICE: Final = "it is not a choice of {target}"
 _NO_EMAIL: Final = "no e-mail names the person alone"
-_UNREAD: Final = "(an answer is unreadable)"
 """Why nothing is known of an answer; it refuses the migration."""
 
 
@@ -176,15 +175,16 @@ def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[Remo
     )
     old_keys, new_keys = answer_keys(active.row), answer_keys(target) if target else frozenset[str]()
     name_of = partial(planning.registry.name, choices_registry_kind(name))
+    unreadable = 0
     for id, row in known.items():
         old, new = _answers(row, old_keys), _answers(row, new_keys)
         if row.answers is None or (old and None in (*old, *new)):
-            active.uncopied[_UNREAD].append(id)
+            unreadable += 1
         elif old and old[0] is not None:
             live = frozenset[str]().union(*(_named(one, active.target_type, name_of) for one in new if one))
-            _sort_answer(planning, active, row, old[0], declared.get(id, live), people.get(id))
-    if unreadable := active.uncopied.pop(_UNREAD, ()):
-        _report_unknown(planning, active, f"the answers of {count_people(len(unreadable))} have an unknown format")
+            unreadable += not _sort_answer(planning, active, row, old[0], declared.get(id, live), people.get(id))
+    if unreadable:
+        _report_unknown(planning, active, f"the answers of {count_people(unreadable)} have an unknown format")
 
 
 def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[RemoteId, frozenset[str] | None]:
@@ -208,10 +208,11 @@ def _sort_answer(
     old: AnswerRow,
     live: frozenset[str] | None,
     person: PersonRow | None,
-) -> None:
+) -> bool:
     """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
 
-    live: the answer to the new field, as declared or live; None: declared to be none.
+    live: the answer to the new field, as declared or live; None: declared to be none. Return False where a copy would
+    have to repeat an unreadable answer.
     """
     takes_several = active.target_type == "MULTI_SELECT"
     names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in active.row.choices}
@@ -221,14 +222,17 @@ def _sort_answer(
     is_there = live is not None and (live == wanted or (takes_several and wanted <= live))
     reason = _why_untranslatable(planning, active, picked, wanted)
     if reason is None and wanted and not is_there:
-        reason = _why_not_copied(planning, active, live, person) or (_UNREAD if row.all_answers is None else None)
+        reason = _why_not_copied(planning, active, live, person)
         if reason is None:
+            if row.all_answers is None:
+                return False
             active.copies[row.id] = wanted if takes_several else next(iter(wanted))
     if reason is not None:
         active.uncopied[reason].append(f"user/{person.name}" if person and person.email else f"user id {row.id}")
     elif wanted and None not in mapped:
         # Nobody is settled of whose answer a part is dropped.
         active.settled.add(row.id)
+    return True
 
 
 def _why_not_copied(

@@ -261,59 +261,56 @@ def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
         yield from _bad_choices(one, migration)
 
 
-def _bad_names(
-    one: Field,
-    migration: Migration,
-    declared: Sequence[Field],
-    first: Field,
-) -> Iterator[Problem]:
+def _bad_names(one: Field, migration: Migration, declared: Sequence[Field], first: Field) -> Iterator[Problem]:
     """Yield problems of `from` and `to`. first: the first field with the same `from`."""
     old, new = Address.of(CUSTOM_FIELD, migration.source), one.address
-    kept = (other for other in declared if other is not one and other.address == old and other.shares_workspace(one))
-    wrong = [
-        (
-            migration.target != new.name,
+    if migration.target != new.name:
+        yield _problem(
+            one,
             "migrate/to",
             f"`to` is {quote_name(shorten(migration.target))}, and answers move to the field that has `migrate`",
             f"Remove `to`, or write `to: {quote_name(new.name)}`.",
-        ),
-        (
-            old == new,
+            at="to",
+        )
+    if old == new:
+        yield _problem(
+            one,
             "migrate/same-field",
             "a field cannot be migrated to itself",
             "Give the new field another name: the old one stays until every answer is copied.",
-        ),
-        (
-            migration.source in one.previously,
+        )
+    elif migration.source in one.previously:
+        yield _problem(
+            one,
             "migrate/renamed",
             f"{old} is named by `previously` too, which renames it",
             "Keep `previously` to rename the field, or `migrate` to move its answers to a new one.",
-        ),
-        *(
-            (
-                True,
-                "migrate/declared",
-                f"{old} is declared, and the migration deletes it",
-                f"Remove the entry at {other.source}.",
-            )
-            for other in kept
-        ),
-        (
-            first is not one and first.shares_workspace(one),
+        )
+    if kept := next((other for other in declared if other.address == old != new and other.shares_workspace(one)), None):
+        yield _problem(
+            one,
+            "migrate/declared",
+            f"{old} is declared, and the migration deletes it",
+            f"Remove the entry at {kept.source}.",
+        )
+    if first is not one and first.shares_workspace(one):
+        yield _problem(
+            one,
             "migrate/twice",
             f"{old} is migrated to two fields",
             f"See {first.places.at(MIGRATE, 'from')}. Keep one of the two.",
-        ),
-    ]
-    for is_wrong, code, message, hint in wrong:
-        if is_wrong:
-            yield Problem(
-                code=code,
-                message=f"{new}: migrate: {message}",
-                hint=hint,
-                source=one.places.at(MIGRATE, "to" if code == "migrate/to" else "from"),
-                address=str(new),
-            )
+        )
+
+
+def _problem(one: Field, code: str, message: str, hint: str, at: str = "from") -> Problem:
+    """Return a problem of the migration of a field. at: the key of `migrate` that it is about."""
+    return Problem(
+        code=code,
+        message=f"{one.address}: migrate: {message}",
+        hint=hint,
+        source=one.places.at(MIGRATE, at),
+        address=str(one.address),
+    )
 
 
 def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:

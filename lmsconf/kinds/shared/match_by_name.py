@@ -217,17 +217,20 @@ class ClaimMatches(Generic[L]):
 
     def _created(self) -> None:
         new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.broken]
+        if self.incomplete is not None:
+            for index in new:
+                self._problem(
+                    index,
+                    "read/incomplete",
+                    "it is not known whether it exists, because the listing was not read completely: "
+                    f"{self.incomplete}",
+                    "Nothing is created from an incomplete list. Plan again once it can be read.",
+                )
+            return
         free = [live.name for live in self.lives if new and live.id not in self.taken]
         names = [*free, *(claim.name for claim in self.claims if new)]
         looks, skeletons = grouped(names, casefold_name), grouped(names, confusable_skeleton)
-        for index in new if self.incomplete is not None else ():
-            self._problem(
-                index,
-                "read/incomplete",
-                f"it is not known whether it exists, because the listing was not read completely: {self.incomplete}",
-                "Nothing is created from an incomplete list. Plan again once it can be read.",
-            )
-        for index in new if self.incomplete is None else ():
+        for index in new:
             name = self.claims[index].name
             self._warn_of_previously(index, free)
             alike = [*looks[casefold_name(name)], *skeletons[confusable_skeleton(name)]]
