@@ -101,8 +101,13 @@ def _key(change: Change) -> str:
 
 def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
-    known = [changes for changes in older if changes is not None] if shared else []
-    return shared.intersection(*known) if known else frozenset()
+    left, known = shared, False
+    for changes in older if shared else ():
+        if changes is not None:
+            left, known = left & changes, True
+        if not left:
+            break
+    return left if known else frozenset()
 
 
 def find_orphaned_resources(
