@@ -56,7 +56,7 @@ from lmsconf.planner.read.needed_listings import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.fill_sandbox import fill_workspace
+from lmsconf.workspace.fill_sandbox import REDACTED, fill_workspace
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
@@ -141,6 +141,11 @@ def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str
 
 def _fill(service: Sandbox, snapshot: Snapshot) -> None:
     """Load a snapshot into an empty twin. Raises CannotRehearse."""
+    if snapshot.redaction is not None:
+        raise CannotRehearse(
+            f"the plan cannot be rehearsed: {REDACTED}",
+            hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
+        )
     try:
         with service.store.write_transaction() as repository:
             fill_workspace(repository, snapshot, source="snapshot", spec=service.spec, keeps_unlisted=True)
