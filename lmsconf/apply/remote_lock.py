@@ -126,10 +126,10 @@ class LockLease:
 
     def create(self) -> None:
         """Create it, with a lease that begins now, and renew it. Raises LmsconfError if that was rejected."""
-        self._renewer.start()
         now = self._clock()
-        self._lock = replace(self._lock, until=now + self._terms.lease)
-        self._checked_at, self._begun, self._may_exist = now, now, True
+        self._lock, self._checked_at, self._begun = replace(self._lock, until=now + self._terms.lease), now, now
+        self._renewer.start()
+        self._may_exist = True
         try:
             answer = self._manager.call("manual-groups.create", self._lock, is_named=True)
         except (WriteOutcomeUnknown, InvalidResponse):
