@@ -116,13 +116,15 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
         return interrupt_exit_code(run.interrupted_by)
     if run.stopped_by is not None and not run.may_have_written:
         return run.stopped_by.exit
-    failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
-    if not failed:
+    if all(outcome.status is CallStatus.DONE for outcome in run.outcomes):
         # A plan without calls whose manifests are not available leaves nothing to do or to verify.
         return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
     if run.may_have_written:
-        wrong = any(isinstance(error, WrongAssumption) and not error.refused for error in run.errors)
-        return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
+        return (
+            ExitCode.NOT_CONVERGED
+            if any(isinstance(error, WrongAssumption) and not error.refused for error in run.errors)
+            else ExitCode.PARTIAL
+        )
     if any(isinstance(error, Unauthorized) for error in run.errors):
         return ExitCode.UNAUTHORIZED
     return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
