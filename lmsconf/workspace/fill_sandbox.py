@@ -46,7 +46,6 @@ from lmsconf.sandbox.seed_rows import (
 )
 from lmsconf.sandbox.store import Repository
 
-REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
 _KINDS: Final = {
     EVERYONE_KEY[0]: EVERYONE,
     PersonRow.listing: USER,
@@ -102,7 +101,7 @@ def fill_workspace(
 def _fill_from_snapshot(context: RequestContext, snapshot: Snapshot, *, keeps_unlisted: bool) -> list[str]:
     """Insert the rows of a snapshot; return the problems of what cannot be inserted."""
     if snapshot.redaction is not None:
-        return [REDACTED]
+        return ["a redacted snapshot names too few people to make a workspace of"]
     row_types = (FieldRow, PersonRow, GroupRow, SmartGroupRow, ContentRow, TargetRow)
     listings = {row_type.listing: snapshot.listings.get(row_type.listing) for row_type in row_types}
     problems = [
