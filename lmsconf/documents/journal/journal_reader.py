@@ -235,8 +235,15 @@ def kept_plan(run: RecordedRun) -> Plan:
 
 def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
-    recorded = None if run.opening is None else run.opening.pre_image_sha256
-    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded, _why_not_begun_with(run)))
+    return snapshot_file.loads(
+        _verified(
+            run,
+            BEFORE,
+            "earlier state",
+            None if run.opening is None else run.opening.pre_image_sha256,
+            _why_not_begun_with(run),
+        )
+    )
 
 
 def kept_plan_text(run: RecordedRun) -> str:
@@ -248,9 +255,11 @@ def kept_plan_text(run: RecordedRun) -> str:
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
-    recorded, why = None, "Its journal has no readable end, as that of a run that was cut short."
-    if run.ending is not None:
-        recorded, why = run.ending.report_sha256, "It was not written when the run ended."
+    why, recorded = (
+        ("Its journal has no readable end, as that of a run that was cut short.", None)
+        if run.ending is None
+        else ("It was not written when the run ended.", run.ending.report_sha256)
+    )
     return _verified(run, REPORT, "report", recorded, f"{why} Its journal lists every call: lmsconf runs RUN")
 
 
