@@ -155,10 +155,11 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     for call in plan.calls:
         again = fresh.get(call.id)
         if again is None or (call != again and _whole(call) != _whole(again)):
-            # Its field may have come into use since then.
-            in_use = any(one.may_be_refused and _request(one) == _request(call) for one in now.calls)
             why = "a new plan has another call there; the file may have been edited"
-            if in_use and not call.may_be_refused:
+            if not call.may_be_refused and any(
+                one.may_be_refused and _request(one) == _request(call) for one in now.calls
+            ):
+                # Its field came into use since then.
                 why = "the service may now refuse it, which the plan does not show"
             yield _problem(None, f"{call.id} ({call.address}): {why}", address=str(call.address))
             return
