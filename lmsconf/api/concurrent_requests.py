@@ -72,9 +72,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
     ) -> None:
-        self._open_client = open_client
+        self._open_client, self.parallelism = open_client, parallelism
         self._client: Client | None = None
-        self.parallelism = parallelism
         self.is_inline = isinstance(executor, InlineExecutor)
         self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
         self._progress, self._limit = progress, limit
@@ -144,9 +143,7 @@ class ConcurrentReader:
     """
 
     def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
-        self._everything = whole_rows
-        self._pool = pool
-        self._spec = spec or ApiSpec.default()
+        self._pool, self._spec, self._everything = pool, spec or ApiSpec.default(), whole_rows
 
     @property
     def requests(self) -> int:

@@ -212,8 +212,7 @@ def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
     if read > most.rows:
         raise LimitExceeded(schema.listing.rows, f"at most {most.rows:,} are read, but there are more")
     if scan.memory > most.memory:
-        limit = f"{read:,} of them take more than {most.memory // MIB} MiB of memory"
-        raise LimitExceeded(schema.listing.rows, limit)
+        raise LimitExceeded(schema.listing.rows, f"{read:,} of them take more than {most.memory // MIB} MiB of memory")
     if len(scan.sizes) > PAGES:
         raise LimitExceeded(schema.listing.rows, f"{read:,} of them span more than {PAGES:,} pages")
 
