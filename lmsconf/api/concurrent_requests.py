@@ -72,9 +72,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
     ) -> None:
-        self._open_client = open_client
+        self._open_client, self.parallelism = open_client, parallelism
         self._client: Client | None = None
-        self.parallelism = parallelism
         self.is_inline = isinstance(executor, InlineExecutor)
         self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
         self._progress, self._limit = progress, limit
@@ -95,7 +94,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             self.submitted += 1
             self._total += not is_expected
         future = self._executor.submit(self._run, job, copy(self._client))
-        future.add_done_callback(lambda _: self.report_progress(1))
+        future.add_done_callback(lambda _: self.report_progress(finished=1))
         return future
 
     def _run(self, job: Callable[[Client], T], client: Client) -> T:
@@ -115,11 +114,18 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
 
-    def report_progress(self, finished: int = 0, expected: int = 0) -> None:
+    def drop_expected(self, jobs: int) -> None:
+        """Give up expected jobs. They stay in the total, which never falls, and count as done.
+
+        Nothing is reported: the garbage collector may call this while progress is reported.
+        """
+        with self._lock:
+            self._done += jobs
+
+    def report_progress(self, *, finished: int = 0, expected: int = 0) -> None:
         """Count jobs and report progress; also while nothing is finished but the run waits.
 
-        finished: also expected jobs that are given up: they stay in the total, which never falls.
-        expected: those that will be submitted with `is_expected`.
+        expected: those that will be submitted with `is_expected`, or given up with `drop_expected`.
         """
         with self._reporting:
             with self._lock:
@@ -137,9 +143,7 @@ class ConcurrentReader:
     """
 
     def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
-        self._everything = whole_rows
-        self._pool = pool
-        self._spec = spec or ApiSpec.default()
+        self._pool, self._spec, self._everything = pool, spec or ApiSpec.default(), whole_rows
 
     @property
     def requests(self) -> int:
@@ -174,7 +178,7 @@ class ConcurrentReader:
                 pending.add(future)
                 if _failures([future]):
                     break
-            self._pool.report_progress(len(todo) - len(futures))
+            self._pool.drop_expected(len(todo) - len(futures))
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
         finally:
@@ -203,7 +207,13 @@ class ConcurrentReader:
             dialect_key=required_list(known)[1],
             size_limit=listing_limit(operation.name, whole_rows=self._everything),
         )
-        return read_listing(partial(self._ask, known, {}), schema, query or {}, self._pool.report_progress)
+        return read_listing(
+            partial(self._ask, known, {}),
+            schema,
+            query or {},
+            expect=lambda pages: self._pool.report_progress(expected=pages),
+            drop=self._pool.drop_expected,
+        )
 
     def together(self, jobs: Mapping[str, Callable[[], T]]) -> dict[str, T]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool.

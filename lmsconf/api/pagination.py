@@ -30,8 +30,8 @@ Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
 AskPage = Callable[[Mapping[str, Json], bool], Future[Json]]
 """Request one page: query, and whether it was expected → future of the response."""
-CountPages = Callable[[int, int], None]
-"""Receives how many expected pages are not requested after all, and how many more are expected."""
+CountPages = Callable[[int], None]
+"""Receives a number of pages: of those that are expected, or of expected ones that are not requested after all."""
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
@@ -63,8 +63,10 @@ class ListingPass:
     `estimate_memory`.
     """
 
-    def __init__(self, ask: AskPage, count: CountPages, schema: ListingSchema, query: Mapping[str, Json]) -> None:
-        self._ask, self._count, self._schema, self._query = ask, count, schema, query
+    def __init__(
+        self, ask: AskPage, schema: ListingSchema, query: Mapping[str, Json], expect: CountPages, drop: CountPages
+    ) -> None:
+        self._ask, self._schema, self._query, self._expect, self._drop = ask, schema, query, expect, drop
         self._ahead: dict[int, Future[Json]] = {}
         self._most_ahead = 0
         self._next_skips: Iterator[int] = iter(())
@@ -86,7 +88,7 @@ class ListingPass:
         if self._schema.paged and total is not None and size:
             self._most_ahead = pages_ahead(rows)
             skips = range(size, total, size)
-            self._count(0, len(skips))
+            self._expect(len(skips))
             self._next_skips = iter(skips)
             self._fill()
 
@@ -97,7 +99,7 @@ class ListingPass:
 
     def drop(self) -> None:
         """Cancel the prefetched pages that were not used."""
-        self._count(sum(1 for _ in self._next_skips), 0)
+        self._drop(sum(1 for _ in self._next_skips))
         for future in self._ahead.values():
             future.cancel()
 
@@ -107,17 +109,24 @@ class ListingPass:
 
 
 def read_listing(
-    ask: AskPage, schema: ListingSchema, query: Mapping[str, Json], count: CountPages = lambda dropped, expected: None
+    ask: AskPage,
+    schema: ListingSchema,
+    query: Mapping[str, Json],
+    *,
+    expect: CountPages = lambda _: None,
+    drop: CountPages = lambda _: None,
 ) -> Iterator[ListedRows]:
     """Yield the first page of a listing, then, when asked for more, every row. If the first page fails: only that.
 
+    expect: called with the number of further pages, once the first page tells. drop: called with the number of those
+    that are not requested after all, at any time: even while `expect` is called, by the garbage collector.
     A failed or malformed page sets `incomplete` and raises nothing.
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
     Raises Unauthorized and Unreachable, since every other read would fail too, and InvalidResponse for a listing that
     exceeds its limits.
     """
     for yields_first_page in (True, False):
-        scan = ListingPass(ask, count, schema, query)
+        scan = ListingPass(ask, schema, query, expect, drop)
         try:
             reason = yield from _pass(schema, scan, yields_first_page)
         except (Unauthorized, Unreachable, LimitExceeded):
@@ -203,8 +212,7 @@ def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
     if read > most.rows:
         raise LimitExceeded(schema.listing.rows, f"at most {most.rows:,} are read, but there are more")
     if scan.memory > most.memory:
-        limit = f"{read:,} of them take more than {most.memory // MIB} MiB of memory"
-        raise LimitExceeded(schema.listing.rows, limit)
+        raise LimitExceeded(schema.listing.rows, f"{read:,} of them take more than {most.memory // MIB} MiB of memory")
     if len(scan.sizes) > PAGES:
         raise LimitExceeded(schema.listing.rows, f"{read:,} of them span more than {PAGES:,} pages")
 

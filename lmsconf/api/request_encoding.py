@@ -12,7 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct, field
 
@@ -74,14 +74,12 @@ def prepare_request(
     """Build a request of an operation. path: filled in. Raises ValueError for unknown and for missing parameters."""
     _check_path(path)
     given = headers or {}
-    wrong = {
-        "has no query parameter": query.keys() - operation.query.keys(),
-        "needs the query parameter": {name for name in operation.required_query if query.get(name) is None},
-        "has no header": given.keys() - set(operation.headers.values()),
-    }
-    for problem, names in wrong.items():
-        if names:
-            raise ValueError(f"{operation.id} {problem} {sorted(names)}")
+    if unknown := query.keys() - operation.query.keys():
+        raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
+    if missing := {name for name in operation.required_query if query.get(name) is None}:
+        raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
+    if unknown := given.keys() - set(operation.headers.values()):
+        raise ValueError(f"{operation.id} has no header {sorted(unknown)}")
     for name, value in given.items():
         if not re.fullmatch(r"[\x21-\x7e]+", value):  # it could inject another header
             raise ValueError(f"{value!r} cannot be the header {name}")
@@ -263,8 +261,11 @@ def _meaning(
 
 def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
     """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
-    other = re.match(r"(?:[\w+.-]*:)?//(?:[^/?#]*@)?([^/?#]+)", answer.headers.get("location", ""))
-    to = f" to {_safe(transport.redact(other[1]))}" if other else ""
+    try:
+        other = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
+    except ValueError:
+        other = ""
+    to = f" to {_safe(transport.redact(other))}" if other else ""
     return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 

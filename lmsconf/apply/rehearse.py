@@ -145,6 +145,11 @@ def _fill(service: Sandbox, snapshot: Snapshot) -> None:
         with service.store.write_transaction() as repository:
             fill_workspace(repository, snapshot, source="snapshot", spec=service.spec, keeps_unlisted=True)
     except ProblemsFound as error:
+        if snapshot.redaction is not None:
+            raise CannotRehearse(
+                f"the plan cannot be rehearsed: {error.problems[0].message}",
+                hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
+            ) from error
         raise CannotRehearse(
             "the plan cannot be rehearsed on this snapshot",
             hint="It does not hold what a twin needs:\n"
@@ -265,14 +270,18 @@ def _groups(
         return
     with connection.worker_pool(1) as pool:
         api = connection.reader(pool)
-        people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
-        archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
+        archived = {
+            RemoteId(str(row["userId"]))
+            for row in api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+            if row.get("archivedAt")
+        }
         smart = {group.address for group in plan.effects.groups if group.address.kind == SMART_GROUP} - deleted
         # A service may have several manual groups of a name.
         ids |= smart_group_ids(api, smart - ids.keys())
         for group in plan.effects.groups:
-            is_deleted = group.address in deleted
-            members = frozenset() if is_deleted else _live_members(api, group.address, ids.get(group.address))
+            members = (
+                frozenset() if group.address in deleted else _live_members(api, group.address, ids.get(group.address))
+            )
             yield RehearsedGroup(
                 address=group.address,
                 before=group.before,

@@ -120,16 +120,15 @@ class LockLease:
         self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
         self._checked_at = self._begun = 0.0
         self._may_exist = False
-        self._mutex = threading.Lock()
-        self._ended = threading.Event()
+        self._mutex, self._ended = threading.Lock(), threading.Event()
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
 
     def create(self) -> None:
         """Create it, with a lease that begins now, and renew it. Raises LmsconfError if that was rejected."""
-        self._renewer.start()
         now = self._clock()
-        self._lock = replace(self._lock, until=now + self._terms.lease)
-        self._checked_at, self._begun, self._may_exist = now, now, True
+        self._lock, self._checked_at, self._begun = replace(self._lock, until=now + self._terms.lease), now, now
+        self._renewer.start()
+        self._may_exist = True
         try:
             answer = self._manager.call("manual-groups.create", self._lock, is_named=True)
         except (WriteOutcomeUnknown, InvalidResponse):
@@ -229,8 +228,7 @@ class LockManager:
         tell: Callable[[str], None] = lambda left: None,
     ) -> None:
         self._connection, self._clock, self._timing, self._key = connection, clock, timing or WaitClock(), key
-        self._idle, self._tell = idle, tell
-        self._visible_within = max(settle, 10.0)
+        self._idle, self._tell, self._visible_within = idle, tell, max(settle, 10.0)
         self.left: str | None = None
 
     def list_locks(self) -> list[WorkspaceLock]:

@@ -116,20 +116,18 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
         return interrupt_exit_code(run.interrupted_by)
     if run.stopped_by is not None and not run.may_have_written:
         return run.stopped_by.exit
-    failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
-    all_failed = failed and not run.may_have_written
-    cases = (
-        (all_failed and any(isinstance(error, Unauthorized) for error in run.errors), ExitCode.UNAUTHORIZED),
-        (all_failed and any(error.code == "refusal/in-use" for error in run.errors), ExitCode.BLOCKED),
-        (all_failed, ExitCode.ERROR),
-        (
-            failed and not any(isinstance(one, WrongAssumption) and not one.refused for one in run.errors),
-            ExitCode.PARTIAL,
-        ),
+    if all(outcome.status is CallStatus.DONE for outcome in run.outcomes):
         # A plan without calls whose manifests are not available leaves nothing to do or to verify.
-        (not failed and (converged or (converged is None and not run.outcomes)), ExitCode.OK),
-    )
-    return next((code for holds, code in cases if holds), ExitCode.NOT_CONVERGED)
+        return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
+    if run.may_have_written:
+        return (
+            ExitCode.NOT_CONVERGED
+            if any(isinstance(error, WrongAssumption) and not error.refused for error in run.errors)
+            else ExitCode.PARTIAL
+        )
+    if any(isinstance(error, Unauthorized) for error in run.errors):
+        return ExitCode.UNAUTHORIZED
+    return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
 
 
 def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable[Consent]) -> Plan:

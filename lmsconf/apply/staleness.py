@@ -155,7 +155,12 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     for call in plan.calls:
         again = fresh.get(call.id)
         if again is None or (call != again and _whole(call) != _whole(again)):
-            why = "a new plan has another call there, or the service may now refuse it; the file may have been edited"
+            why = "a new plan has another call there; the file may have been edited"
+            if not call.may_be_refused and any(
+                one.may_be_refused and _request(one) == _request(call) for one in now.calls
+            ):
+                # Its field came into use since then.
+                why = "the service may now refuse it, which the plan does not show"
             yield _problem(None, f"{call.id} ({call.address}): {why}", address=str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
@@ -197,14 +202,13 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     form = then.after if now is None else now.before
     before, live = members(then.before), members(form)
     keys = [key for key in {**before, **live} if not _alike(before.get(key, _ABSENT), live.get(key, _ABSENT))]
-    cases = (
-        (now is None, "it is already deleted"),
-        (then.before is None, "it did not exist, and now exists"),
-        (form is None, "it existed, and no longer exists"),
-        (keys, f"{', '.join(keys)} changed"),
-        (True, "something changed that the plan does not contain"),
-    )
-    what = next(text for holds, text in cases if holds)
+    what = f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
+    if now is None:
+        what = "it is already deleted"
+    elif then.before is None:
+        what = "it did not exist, and now exists"
+    elif form is None:
+        what = "it existed, and no longer exists"
     return _problem(
         then,
         f"{address} has changed since the plan was made: {what}",

@@ -101,8 +101,12 @@ def _key(change: Change) -> str:
 
 def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> frozenset[str]:
     """The changes that every older version contains too: repairs, since none of these versions introduced them."""
-    known = [changes for changes in older if changes is not None] if shared else []
-    return shared.intersection(*known) if known else frozenset()
+    # Each of them takes as long as a plan: stop once nothing is left.
+    known = (changes for changes in (older if shared else ()) if changes is not None)
+    left = shared & next(known, frozenset())
+    while left and (changes := next(known, None)) is not None:
+        left &= changes
+    return left
 
 
 def find_orphaned_resources(

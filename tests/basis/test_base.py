@@ -23,6 +23,8 @@ from lmsconf.project.credentials import (
     refuse_untrusted_changes,
     request_destination,
 )
+from lmsconf.workspace import plan_with_base
+from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion
 
 pytestmark = pytest.mark.sampled(day=8)
 
@@ -171,6 +173,17 @@ def test_nothing_that_a_base_is_called_is_an_option(project: Project, said: str)
     commit(project, BASE)
     assert lmsconf(project.root, "plan", f"--base={said}").code == 64
     assert not (project.root / "x").exists()
+
+
+def test_versions_are_planned_as_long_as_something_is_in_all_of_them(project: Project) -> None:
+    """One whose plan shares nothing ends the search: each takes as long as a plan."""
+    made = project.plan(CHANGE)
+    everything = frozenset(map(plan_with_base._key, made.changes))
+    plans = [everything, None, everything, frozenset(), everything]
+    version = cast("ManifestsVersion", None)
+    base = BaseManifests(name="main", version=version, older=[version] * 4)
+    plan_with_base.attach_origins(made, base, lambda _: plans.pop(0))
+    assert plans == [everything]
 
 
 def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:

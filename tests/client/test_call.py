@@ -270,6 +270,12 @@ def test_a_redirect_is_told_and_never_followed() -> None:
     assert "secret" not in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("location", ["https://me:secret@/x", "//secret@?x", "https://secret@[::1", "https://secret@"])
+def test_a_redirect_to_no_host_names_none(location: str) -> None:
+    """What may be a secret stands before the host, also where none follows."""
+    assert failure(READ, raw(300, b"", location=location)).hint == MOVED
+
+
 def test_a_refused_write_names_the_dialect_keys() -> None:
     """Where names are assumed, the error says which keys to look at."""
     assert "manual-groups.rename.name" in str(failure(WRITE, said(400)).hint)

@@ -1,15 +1,16 @@
 """Listings: read to their proven end, or said to be incomplete."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future
+from typing import cast
 
 import httpx
 import pytest
 from texts import listed_cases
 from waiting import HANGS
 
-from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
+from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.api.pagination import ListingSchema, read_listing
 from lmsconf.api.response_limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
@@ -228,14 +229,13 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 class Asked:
     """Requests for the pages of a listing of so many users, a user each. broken: the page that has no list.
 
-    told: how many pages are dropped and expected, in order. most: how many pages at a time were asked for and not yet
-    used.
+    told: what was told of expected pages, in order. most: how many pages at a time were asked for and not yet used.
     """
 
     def __init__(self, total: int, broken: int | None = None) -> None:
         self.total, self.broken = total, broken
         self.futures: list[tuple[int, bool, Future[Json]]] = []
-        self.told: list[tuple[int, int]] = []
+        self.told: list[tuple[str, int]] = []
         self.used = self.most = 0
 
     def ask(self, query: Mapping[str, Json], is_expected: bool) -> Future[Json]:
@@ -252,7 +252,13 @@ class Asked:
 
     def read(self) -> ListedRows:
         schema = ListingSchema(listing=USERS, page_size=1)
-        *_, listed = read_listing(self.ask, schema, {}, lambda *counts: self.told.append(counts))
+        *_, listed = read_listing(
+            self.ask,
+            schema,
+            {},
+            expect=lambda number: self.told.append(("expect", number)),
+            drop=lambda number: self.told.append(("drop", number)),
+        )
         return listed
 
 
@@ -262,7 +268,7 @@ def test_sixteen_pages_are_asked_for_ahead() -> None:
     assert [row["userId"] for row in asked.read().rows] == list(range(40))
     assert [(skip, is_expected) for skip, is_expected, _ in asked.futures] == [(at, at > 0) for at in range(40)]
     assert asked.most == 17, "one that is waited for, and sixteen after it"
-    assert asked.told == [(0, 39), (0, 0)]
+    assert asked.told == [("expect", 39), ("drop", 0)]
 
 
 def test_pages_after_a_broken_one_are_not_waited_for() -> None:
@@ -270,8 +276,27 @@ def test_pages_after_a_broken_one_are_not_waited_for() -> None:
     asked = Asked(40, broken=2)
     assert str(asked.read().incomplete).startswith("a page is missing its list of users")
     assert [skip for skip, _, _ in asked.futures] == list(range(19))
-    assert asked.told == [(0, 39), (21, 0)]
+    assert asked.told == [("expect", 39), ("drop", 21)]
     assert {skip for skip, _, future in asked.futures if future.cancelled()} == {*range(3, 19)}
+
+
+def test_a_listing_may_be_given_up_while_progress_is_reported() -> None:
+    """The garbage collector closes one that nobody reads on, wherever the thread is just then: here, in a report."""
+    network = Network(answering=pages("users", "userId", ["u-1", "u-2"], total="matchCount"))
+    given_up: list[Iterator[ListedRows]] = []
+    pool = WorkerPool(
+        lambda: client(network=network),
+        parallelism=1,
+        executor=InlineExecutor(),
+        progress=lambda _: cast("Generator[ListedRows]", given_up.pop()).close() if given_up else None,
+    )
+    listing = ConcurrentReader(pool).pages(USERS)
+    next(listing)
+    given_up.append(listing)
+    reporting = threading.Thread(target=pool.report_progress, daemon=True)
+    reporting.start()
+    reporting.join(HANGS)
+    assert not reporting.is_alive()
 
 
 ROW_BYTES = estimate_memory({"userId": "1", "name": "name of 1"})

@@ -212,8 +212,8 @@ def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
     assert lmsconf(it.root, "snapshot", "redacted.json", "--redact").code == 0
     ran = lmsconf(it.root, "plan", "--snapshot", "redacted.json", "--rehearse")
     assert (ran.code, ran.out) == (1, "")
-    assert "cannot be rehearsed" in ran.err
-    assert "a redacted snapshot names too few people to make a workspace of" in ran.err
+    assert "cannot be rehearsed: a redacted snapshot names too few people to make a workspace of" in ran.err
+    assert "Save one without --redact" in ran.err
 
 
 @pytest.mark.sampled

@@ -287,7 +287,7 @@ def test_a_call_that_may_be_refused_by_now_is_told(stage: ServedProject) -> None
     (stage.root / "plan.json").write_text(text, encoding="utf-8")
     ran = stage("apply", str(stage.root / "plan.json"))
     assert (ran.code, ran.writes) == (ExitCode.STALE, [])
-    assert "or the service may now refuse it" in ran.err
+    assert "the service may now refuse it, which the plan does not show" in ran.err
 
 
 def test_guards_that_were_told_less_are_refused(stage: ServedProject) -> None:

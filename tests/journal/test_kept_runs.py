@@ -26,6 +26,7 @@ from lmsconf.documents.journal.journal_reader import (
     chain_heads,
     delete_run,
     find_run,
+    kept_before,
     kept_path,
     kept_plan,
     kept_report_text,
@@ -163,7 +164,23 @@ def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     assert (link.number, link.previous, link.oldest) == (2, second, first)
     with pytest.raises(LmsconfError, match="does not record which plan") as refused:
         kept_plan(find_run(folder.root, first))
-    assert "an earlier version of lmsconf made it" in str(refused.value.hint)
+    assert str(refused.value.hint).endswith(", which made this run, kept less than later versions.")
+
+
+def test_a_journal_says_which_of_its_lines_is_missing(folder: Folder) -> None:
+    """Its first line says what plan and earlier state were, its last one what the report is."""
+    name = apply_group(folder, "One")
+    journal = runs(folder) / f"{name}.jsonl"
+    _, *calls, _ = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([b"garbage\n", *calls]))
+    for read, hint in (
+        (kept_plan, "The first line of its journal cannot be read."),
+        (kept_before, "The first line of its journal cannot be read."),
+        (kept_report_text, "Its journal has no readable end, as that of a run that was cut short. "),
+    ):
+        with pytest.raises(LmsconfError, match="does not record which") as refused:
+            read(find_run(folder.root, name))
+        assert str(refused.value.hint).startswith(hint)
 
 
 def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:
@@ -322,7 +339,7 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
     kept_path(journal.path, REPORT).rmdir()
     with pytest.raises(LmsconfError, match="is not kept") as refused:
         kept_report_text(run)
-    assert "could not write it" in str(refused.value.hint)
+    assert refused.value.hint == "It was not written when the run ended. Its journal lists every call: lmsconf runs RUN"
 
 
 # The commit of the manifests in the header of a journal, and whether the files are as in it.

@@ -20,7 +20,7 @@ from sampling import GATE, WHOLE, of_today
 from waiting import Interruptions, awaited
 
 from lmsconf.api.concurrent_requests import WorkerPool
-from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLease, LockLost, LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Unauthorized
@@ -443,6 +443,15 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
         awaited(renewed)
         day.now += 450
         holding.renew_before(CALL)
+
+
+def test_a_thread_that_looks_at_the_lease_at_once_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be faster than the request for the lock, and must not find a lease that ended long ago."""
+    day, looks = ClockedWorkspace(), [True, False]
+    lease = LockLease(day.smith(), LOCK_TERMS, "ours", lambda: day.now, lambda *_: looks.pop())
+    monkeypatch.setattr(lease._renewer, "start", lease._renewer.run)
+    lease.create()
+    assert looks == []
 
 
 @pytest.mark.sampled

@@ -221,10 +221,6 @@ def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | 
 PLAN: Final = "plan"
 BEFORE: Final = "before"
 REPORT: Final = "report"
-_NOT_RECORDED: Final = (
-    "The run was cut short, could not write it, or an earlier version of lmsconf made it. "
-    "Its journal lists every call: lmsconf runs RUN"
-)
 
 
 def kept_path(journal: Path, part: str) -> Path:
@@ -239,31 +235,56 @@ def kept_plan(run: RecordedRun) -> Plan:
 
 def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
-    recorded = None if run.opening is None else run.opening.pre_image_sha256
-    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded))
+    return snapshot_file.loads(
+        _verified(
+            run,
+            BEFORE,
+            "earlier state",
+            None if run.opening is None else run.opening.pre_image_sha256,
+            _why_not_begun_with(run),
+        )
+    )
 
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
-    return _verified(run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256)
+    return _verified(
+        run, PLAN, "plan", None if run.opening is None else run.opening.plan_sha256, _why_not_begun_with(run)
+    )
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
-    return _verified(run, REPORT, "report", None if run.ending is None else run.ending.report_sha256)
+    why, recorded = (
+        ("Its journal has no readable end, as that of a run that was cut short.", None)
+        if run.ending is None
+        else ("It was not written when the run ended.", run.ending.report_sha256)
+    )
+    return _verified(run, REPORT, "report", recorded, f"{why} Its journal lists every call: lmsconf runs RUN")
 
 
-def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None) -> str:
-    """Return the text of a kept file with the recorded SHA-256, which a run that was cut short may lack."""
+def _why_not_begun_with(run: RecordedRun) -> str:
+    """Say why the first line of a journal may not record a file that is kept from the beginning of a run."""
+    return (
+        "The first line of its journal cannot be read."
+        if run.opening is None
+        else f"lmsconf {run.opening.tool}, which made this run, kept less than later versions."
+    )
+
+
+def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_not_recorded: str) -> str:
+    """Return the text of a kept file with the recorded SHA-256. why_not_recorded: the hint without one."""
     path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
         raise LmsconfError(
             f"the {noun} of the run {run.name} is not kept",
-            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else _NOT_RECORDED,
+            hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else why_not_recorded,
         )
     text = read_text(path, regular=True)
     if recorded is None:
-        raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=_NOT_RECORDED)
+        raise LmsconfError(
+            f"the journal of the run {run.name} does not record which {noun} it had", hint=why_not_recorded
+        )
     if sha256_of_bytes(text.encode()) != recorded:
         raise LmsconfError(
             f"{path} is not the {noun} that the journal of the run records",
