@@ -46,7 +46,7 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
         raise LmsconfError(
             "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
         ) from missing
-    configured = address or dask.config.get("scheduler-address", None)
+    configured = dask.config.get("scheduler-address", None) if address is None else address
     refuse_if(
         (
             not configured,
@@ -147,11 +147,9 @@ class _DaskWorkers:
     def _kept(self, task: FleetTask, result: DaskResult) -> FleetEntry:
         """Return the entry of a task, after its file is written here."""
         entry, text = result.entry, str(result.text)
-        if (
-            entry is None
-            or entry.workspace != task.workspace
-            or entry.file not in (None, *result_files(task.workspace))
-        ):
+        if entry is None:
+            return _lost_by_scheduler(task, CancelledError())
+        if entry.workspace != task.workspace or entry.file not in (None, *result_files(task.workspace)):
             raise LmsconfError(f"a Dask worker has returned the result of another task than {task.workspace}")
         if entry.file is None or task.out is None:
             return entry

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import pytest
@@ -355,6 +356,47 @@ def test_changes_come_before_long_lists_of_workspaces() -> None:
 def test_a_scheduler_elsewhere_needs_tls(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
     """A plan has e-mails in it: without TLS it does not leave this machine, unless an option says so."""
     assert message in fleet.run("fleet", "plan", "--engine", "dask", *options, code=64).err
+
+
+def test_an_empty_scheduler_is_not_that_of_the_configuration(fleet: Fleet) -> None:
+    """An unset variable of a script, `--scheduler "$DASK"`, sends plans nowhere."""
+    config = pytest.importorskip("dask.config")
+    with config.set({"scheduler-address": "tls://dask.example:8786"}):
+        err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "", code=64).err
+    assert "--engine dask needs the address of a scheduler" in err
+
+
+class AnsweringClient:
+    """A client of Dask whose only worker answers each task without running it: the first one with nothing."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.wait_for_workers = self.close = self.run = self.release = lambda *_, **__: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://127.0.0.1:1": 1}
+
+    def submit(self, _: object, __: object, document: str, **___: object) -> Self:
+        self.name = json.loads(document)["task"]["workspace"]
+        return self
+
+    def result(self) -> str:
+        entry = {"workspace": self.name, "url": "sandbox:", "labels": {}, "exit": 0}
+        return json.dumps({} if self.name == "alpha" else {"entry": entry})
+
+
+def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other workspaces have theirs."""
+    monkeypatch.setattr(pytest.importorskip("distributed"), "Client", AnsweringClient)
+    options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--processes", "1")
+    out = fleet.run("fleet", "validate", *options, code=8).out
+    assert out.startswith("3 workspaces: the manifests of 2 have no errors, 1 failed.\n")
+    assert "the Dask scheduler has lost the task" in out
 
 
 def test_options_of_dask_need_the_engine(fleet: Fleet) -> None:
