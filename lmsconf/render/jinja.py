@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -40,7 +40,6 @@ from lmsconf.render import (
 )
 from lmsconf.render.escape import (
     NAME_SIZE,
-    choose_variants,
     escape_html,
     escape_markdown,
     escape_terminal,
@@ -140,7 +139,6 @@ def environment(kind: str) -> Environment:
         "request_body_json": request_body_json,
         "group_blocked": group_blocked,
         "total_taken": total_taken,
-        "fitted": _fitted,
         "group_failures": group_failures,
         "utc": format_utc,
         "undo_command": undo_command,
@@ -177,11 +175,6 @@ class _JoinedLines(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         return re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])", lambda found: f"{{#{chr(10) * found[0].count(chr(10))}#}}", source)
-
-
-def _fitted(entries: Sequence[Sequence[str]], room: int | None) -> list[str | None]:
-    """Return the printed text of each entry that has room, None for one that has not. Its texts: the shortest first."""
-    return choose_variants([[partial(_escaped, text) for text in variants] for variants in entries], room)[0]
 
 
 def _html_lines(text: str | None) -> Markup:

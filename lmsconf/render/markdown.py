@@ -29,6 +29,10 @@ from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
     cause_places,
+    effects_caveats,
+    first_sentences,
+    more_contents,
+    tells_effects,
 )
 from lmsconf.render.escape import UNLIMITED, SizeLimit, TextVariant, byte_size, choose_variants, truncate
 from lmsconf.render.jinja import markdown_macro
@@ -124,7 +128,11 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
-    head = _plan("head", plan, room)
+    shown = [
+        _fitted_settings(heading, lines, room) for heading, lines in plan_wording.settings_lists(plan).items() if lines
+    ]
+    effects = _fitted_effects(plan, room) if tells_effects(plan) else ((), None, ())
+    head = _plan("head", plan, effects, shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
     sections = [
@@ -150,6 +158,25 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
 
 _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
+
+
+def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | None, Sequence[str]]:
+    """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
+    caveats = [[partial(_plan, "caveat", caveat)] for caveat in effects_caveats(plan.effects)]
+    sentences = [
+        [partial(_plan, "effect", effect, part) for part in ((), causes)]
+        for effect, causes in first_sentences(plan, cause_places(plan))
+    ]
+    (_, *texts), _ = choose_variants([[partial(_plan, "effects_headline", plan)], *caveats, *sentences], room)
+    told = list(filter(None, texts[len(caveats) :]))
+    return told, more_contents(plan, len(told)), list(filter(None, texts[: len(caveats)]))
+
+
+def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
+    """Return heading, lines that have room, how many have not, and how many of these are weaker."""
+    texts, _ = choose_variants([[partial(_plan, "setting", line)] for line in lines], room)
+    left = [line for line, text in zip(lines, texts, strict=True) if text is None]
+    return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:

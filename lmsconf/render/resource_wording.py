@@ -220,6 +220,23 @@ def changed_keys(change: Change) -> Iterator[KeyChange]:
     return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
 
 
+def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
+    """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
+    for key in keys:
+        sides = (("-", key.removed), ("+", key.added))
+        if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
+            lines = [f"{sign} {key.path}: {item}" for sign, items in sides for item in items]
+        else:
+            signs = " " if key.removed and key.added else "-" if key.removed else "+"
+            lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
+            for sign, items in sides:
+                lines += [f"{sign}   {item}" for item in items[:most]]
+                if most is not None and len(items) > most:
+                    lines.append(f"{sign}   … and {len(items) - most:,} more")
+        # A line break in a name would end the line.
+        yield from (line.replace("\n", "\\n") for line in lines)
+
+
 def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
     """Return how many items keys add to lists, and how many they remove from them."""
     lists = [key for key in keys if key.note]
@@ -248,6 +265,15 @@ def risk_heading(risk: Action | str, changes: Sequence[Change]) -> str:
 def count_kinds(kinds: Iterable[str]) -> str:
     """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
     return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
+
+
+def count_actions(changes: Iterable[Change]) -> tuple[Counter[str], Mapping[str, Counter[str]]]:
+    """Return in which way how many resources are changed, and kind → the same; `taken` are removed items of lists."""
+    by_kind = {
+        kind: Counter(change.action.value for change in alike) + Counter(taken=sum(map(count_removed_items, alike)))
+        for kind, alike in grouped(changes, lambda change: change.address.kind).items()
+    }
+    return sum(by_kind.values(), Counter[str]()), by_kind
 
 
 def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:
