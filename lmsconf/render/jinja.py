@@ -23,7 +23,6 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import names, problem_codes
-from lmsconf.model.address import Address
 from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
@@ -125,7 +124,6 @@ def environment(kind: str) -> Environment:
         extensions=(_JoinedLines,) if kind == "html" else (),
     )
     made.globals |= {
-        "Address": Address,
         "drift_report": drift_report,
         "effects_tables": effects_tables,
         "effects_wording": effects_wording,

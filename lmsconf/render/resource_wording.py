@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -243,17 +244,35 @@ def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
     return sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists)
 
 
+class RowGroup(NamedTuple):
+    """Rows under a heading, each a value with its number. about: what they have in common."""
+
+    about: Any
+    heading: str
+    rows: Sequence[tuple[int, Any]]
+
+
 def numbered_groups(
     values: Sequence[Value], state: str, titles: Mapping[Any, str], counted: Callable[[Sequence[Value]], str]
-) -> Iterator[tuple[Any, str, Sequence[tuple[int, Value]]]]:
-    """Group values by a state, in the order of its titles: yield state, heading, and numbered values.
+) -> Iterator[RowGroup]:
+    """Group values by a state, which the group is about, in the order of its titles.
 
     state: the attribute that is the state. counted: a group in words. Empty groups are left out.
     """
     for one, title in titles.items():
         group = [(number, value) for number, value in enumerate(values, 1) if getattr(value, state) is one]
         if group:
-            yield one, f"{title.capitalize()}: {counted([value for _, value in group])}", group
+            yield RowGroup(one, f"{title.capitalize()}: {counted([value for _, value in group])}", group)
+
+
+def first_rows(groups: Sequence[RowGroup]) -> Sequence[RowGroup]:
+    """Return groups with the first of all their rows, as many as a page shows."""
+    above = accumulate((len(group.rows) for group in groups), initial=0)
+    return [
+        group._replace(rows=group.rows[: MOST_ROWS - number])
+        for group, number in zip(groups, above, strict=False)
+        if number < MOST_ROWS
+    ]
 
 
 def risk_heading(risk: Action | str, changes: Sequence[Change]) -> str:
