@@ -173,11 +173,15 @@ class LimitWording:
         return line
 
     def _pause(self, limit: RateLimit) -> str | None:
-        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute."""
+        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute.
+
+        One that becomes longer while it lasts is told again.
+        """
         resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
-        is_due = limit.at >= self._resumes_at or limit.at - self._told_at >= LONGER_EVERY
-        if is_due and resumes_at > self._resumes_at + SAME_PAUSE:
+        if resumes_at > self._resumes_at + SAME_PAUSE and (
+            limit.at >= self._resumes_at or limit.at - self._told_at >= LONGER_EVERY
+        ):
             self._resumes_at, self._measured = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
         if limit.at - self._told_at >= LIMIT_EVERY:
