@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from json_schemas import schema_validator
+from msgspec.structs import replace
 from texts import text_of
 
 from lmsconf.fleet.fleet_run import parse_selector
@@ -340,6 +342,25 @@ def test_changes_come_before_long_lists_of_workspaces() -> None:
     assert comment.count("choices: 1 added") == 4
     assert "`site-009`, … and 4,890 more\n" in comment
     assert "Shortened to fit 20,000 bytes" in comment
+
+
+@pytest.mark.parametrize("limit", ["github", "bitbucket", "8000"])
+def test_workspaces_that_all_differ_fit_a_comment(limit: str) -> None:
+    """The first groups of changes have at least a heading, and the others are counted."""
+    report = large_fleet(1_000, 1_000, 0, 0)
+    (alike,) = report.shared
+    each = [
+        replace(alike, workspaces=(name,), changes=(replace(alike.changes[0], reason=name),))
+        for name in alike.workspaces
+    ]
+    place = parse_size_limit(limit)
+    comment = fleet_markdown(replace(report, shared=tuple(each)), limit=place)
+    assert place.size is not None
+    assert len(comment.encode()) <= place.size
+    (left,) = re.findall(r"^… and (\d+) more groups of changes$", comment, re.MULTILINE)
+    assert comment.count("#### This change in 1 of ") == 1_000 - int(left) >= place.size // 250
+    assert "choices: 1 added" in comment
+    assert "Shortened to fit" in comment
 
 
 # The options of `--engine dask`, which refuse before anything is connected.
