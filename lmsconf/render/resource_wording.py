@@ -259,10 +259,12 @@ def numbered_groups(
 
     state: the attribute that is the state. counted: a group in words. Empty groups are left out.
     """
-    for one, title in titles.items():
-        group = [(number, value) for number, value in enumerate(values, 1) if getattr(value, state) is one]
-        if group:
-            yield RowGroup(one, f"{title.capitalize()}: {counted([value for _, value in group])}", group)
+    by_state = grouped(enumerate(values, 1), lambda row: getattr(row[1], state))
+    return (
+        RowGroup(one, f"{title.capitalize()}: {counted([value for _, value in by_state[one]])}", by_state[one])
+        for one, title in titles.items()
+        if one in by_state
+    )
 
 
 def first_rows(groups: Sequence[RowGroup]) -> Sequence[RowGroup]:
