@@ -175,7 +175,7 @@ class LimitWording:
     def _pause(self, limit: RateLimit) -> str | None:
         """Return the line for a pause of more than a minute that the service asks for: at once, then each minute.
 
-        One that becomes longer while it lasts is told again.
+        One that becomes longer while it lasts has another line.
         """
         resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
