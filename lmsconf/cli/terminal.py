@@ -148,6 +148,9 @@ LIMIT_EVERY: Final = 60.0
 SAME_PAUSE: Final = 2.0
 """Seconds by which the end of one pause may differ from call to call."""
 
+LONGER_EVERY: Final = 10.0
+"""Seconds between two lines that each say that a pause becomes longer."""
+
 
 class LimitWording:
     """Words what limits the rate of one phase: a pause at once, the rate and what is left once a minute."""
@@ -170,10 +173,15 @@ class LimitWording:
         return line
 
     def _pause(self, limit: RateLimit) -> str | None:
-        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute."""
+        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute.
+
+        One that becomes longer while it lasts has another line.
+        """
         resumes_at = limit.at + limit.resumes_in
         time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
-        if resumes_at > self._resumes_at + SAME_PAUSE:
+        if resumes_at > self._resumes_at + SAME_PAUSE and (
+            limit.at >= self._resumes_at or limit.at - self._told_at >= LONGER_EVERY
+        ):
             self._resumes_at, self._measured = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
         if limit.at - self._told_at >= LIMIT_EVERY:

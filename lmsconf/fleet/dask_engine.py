@@ -46,7 +46,7 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
         raise LmsconfError(
             "--engine dask needs the package distributed", hint="Install it with: pip install 'lmsconf[dask]'"
         ) from missing
-    configured = address or dask.config.get("scheduler-address", None)
+    configured = dask.config.get("scheduler-address", None) if address is None else address
     refuse_if(
         (
             not configured,
@@ -124,9 +124,11 @@ class _DaskWorkers:
         if job.plan is not None:
             with suppress(OSError):  # the scheduler has ended, and what it noted with it
                 Event(attempt_event(self._name, task.workspace), client=self._client).clear()
+        if result.entry is not None:
+            return self._kept(task, result.entry, str(result.text))
         if result.problem is not None:
             return task.lost(ExitCode.ERROR, result.problem)
-        return self._kept(task, result)
+        return _lost_by_scheduler(task, CancelledError())
 
     def interrupt(self, number: signal.Signals) -> None:
         """Interrupt the tasks that run, and let no other one begin."""
@@ -144,14 +146,9 @@ class _DaskWorkers:
             plan=read_text(plan_path(str(task.out), task.workspace), regular=True) if is_apply else None,
         )
 
-    def _kept(self, task: FleetTask, result: DaskResult) -> FleetEntry:
+    def _kept(self, task: FleetTask, entry: FleetEntry, text: str) -> FleetEntry:
         """Return the entry of a task, after its file is written here."""
-        entry, text = result.entry, str(result.text)
-        if (
-            entry is None
-            or entry.workspace != task.workspace
-            or entry.file not in (None, *result_files(task.workspace))
-        ):
+        if entry.workspace != task.workspace or entry.file not in (None, *result_files(task.workspace)):
             raise LmsconfError(f"a Dask worker has returned the result of another task than {task.workspace}")
         if entry.file is None or task.out is None:
             return entry

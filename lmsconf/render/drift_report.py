@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.address import Address
 from lmsconf.model.drift import (
     DriftCause,
     DriftFinding,
@@ -15,11 +16,13 @@ from lmsconf.model.drift import (
     IgnoredFinding,
     ManagedShare,
 )
+from lmsconf.model.names import grouped
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
 from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
     KeyChange,
+    RowGroup,
     count_kind,
     count_kinds,
     counted_items,
@@ -64,8 +67,8 @@ NOT_APPLIED: Final = "Not applied yet"
 """The heading of those differences."""
 
 
-def findings_by_state(drift: DriftReport) -> Iterator[tuple[DriftState, str, Sequence[tuple[int, DriftFinding]]]]:
-    """Yield state, heading, and findings with their numbers, of each state that findings have."""
+def findings_by_state(drift: DriftReport) -> Iterator[RowGroup]:
+    """Yield the findings of each state that findings have."""
     return numbered_groups(
         drift.findings, "state", COUNTED, lambda group: count_kinds(one.address.kind for one in group)
     )
@@ -182,6 +185,24 @@ def unread_sentences(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence on what was not read, if that is so."""
     if not drift.reads_all:
         yield "Only the resources of the manifests were read; --unmanaged and --coverage read the whole workspace."
+
+
+REST: Final = "manifests and workspace"
+"""The suite of errors that concern no declared resource."""
+
+
+def junit_suites(drift: DriftReport) -> Mapping[str, Sequence[tuple[Address, str, object]]]:
+    """Return kind → cases of JUnit: address, what came of it, and the finding or problem that says so."""
+    declared = {str(address): address for address in drift.managed}
+    cases: list[tuple[Address, str, object]] = [
+        *((one.address, "finding", one) for one in drift.findings),
+        *((one.address, "not applied", one) for one in drift.not_applied),
+        *((one.finding.address, "ignored", one) for one in drift.ignored),
+        *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
+    ]
+    failing = {address for address, _, _ in cases}
+    cases += [(address, "as declared", address) for address in drift.managed if address not in failing]
+    return grouped(sorted(cases, key=lambda case: case[0]), lambda case: case[0].kind)
 
 
 def drift_summary(drift: DriftReport) -> str:

@@ -15,7 +15,7 @@ from lmsconf.model.calls import Call
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import Plan
 from lmsconf.render.jinja import html_page
-from lmsconf.render.resource_wording import MOST_ROWS, apply_command, group_by_risk, risk_heading
+from lmsconf.render.resource_wording import MOST_ROWS, RowGroup, apply_command, first_rows, group_by_risk, risk_heading
 
 
 def plan_html(plan: Plan) -> str:
@@ -23,11 +23,10 @@ def plan_html(plan: Plan) -> str:
     digest, is_cut = plan_digest(plan), len(plan.changes) > MOST_ROWS
     numbers = {str(change.address): number for number, change in enumerate(plan.changes, 1)}
     groups = [
-        (risk, risk_heading(risk, group), [(numbers[str(change.address)], change) for change in group])
+        RowGroup(risk, risk_heading(risk, group), [(numbers[str(change.address)], change) for change in group])
         for risk, group in group_by_risk(plan.changes).items()
     ]
-    shown = [row for _, _, rows in groups for row in rows][:MOST_ROWS]
-    anchors = {str(change.address): f"change-{number}" for number, change in shown}
+    anchors = {str(change.address): f"change-{number}" for group in first_rows(groups) for number, change in group.rows}
     return html_page(
         "plan.html.j2",
         plan=plan,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +23,6 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import names, problem_codes
-from lmsconf.model.address import Address
 from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
@@ -40,7 +39,6 @@ from lmsconf.render import (
 )
 from lmsconf.render.escape import (
     NAME_SIZE,
-    choose_variants,
     escape_html,
     escape_markdown,
     escape_terminal,
@@ -126,7 +124,6 @@ def environment(kind: str) -> Environment:
         extensions=(_JoinedLines,) if kind == "html" else (),
     )
     made.globals |= {
-        "Address": Address,
         "drift_report": drift_report,
         "effects_tables": effects_tables,
         "effects_wording": effects_wording,
@@ -140,7 +137,6 @@ def environment(kind: str) -> Environment:
         "request_body_json": request_body_json,
         "group_blocked": group_blocked,
         "total_taken": total_taken,
-        "fitted": _fitted,
         "group_failures": group_failures,
         "utc": format_utc,
         "undo_command": undo_command,
@@ -177,11 +173,6 @@ class _JoinedLines(Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         return re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])", lambda found: f"{{#{chr(10) * found[0].count(chr(10))}#}}", source)
-
-
-def _fitted(entries: Sequence[Sequence[str]], room: int | None) -> list[str | None]:
-    """Return the printed text of each entry that has room, None for one that has not. Its texts: the shortest first."""
-    return choose_variants([[partial(_escaped, text) for text in variants] for variants in entries], room)[0]
 
 
 def _html_lines(text: str | None) -> Markup:

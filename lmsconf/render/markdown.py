@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Final
 from urllib.parse import quote
 
@@ -29,6 +30,10 @@ from lmsconf.render.drift_report import NOT_APPLIED, finding_headline, findings_
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
     cause_places,
+    effects_caveats,
+    first_sentences,
+    more_contents,
+    tells_effects,
 )
 from lmsconf.render.escape import UNLIMITED, SizeLimit, TextVariant, byte_size, choose_variants, truncate
 from lmsconf.render.jinja import markdown_macro
@@ -76,8 +81,13 @@ class Section(Struct, frozen=True):
     folded: bool = False
 
 
-def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
-    """Join marker, head, sections and foot; all but the sections are kept whole, these are shortened to the limit."""
+def _comment(
+    marker: str, head: str, sections: Sequence[Section], foot: str, limit: SizeLimit, *, is_cut: bool = False
+) -> str:
+    """Join marker, head, sections and foot; all but the sections are kept whole, these are shortened to the limit.
+
+    is_cut: whether some sections were left out before.
+    """
     head, foot = f"{marker}\n\n{head.strip()}\n", f"\n{foot}" if foot else ""
     sections = [section for section in sections if section.entries is None or section.entries]
     if limit.size is None:
@@ -87,13 +97,13 @@ def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, lim
         "`--format html` and `--format json` are complete.\n"
     )
     body, whole = _fit(sections, limit.size - byte_size(head) - byte_size(foot) - byte_size(shortened))
-    return head + body + shortened * (not whole) + foot
+    return head + body + shortened * (is_cut or not whole) + foot
 
 
 def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
     """Print sections within so many bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if max_bytes is not None:
-        max_bytes -= sum(byte_size(_parts("section", one, ["-"], _counted(one.entries or ()))) for one in sections)
+        max_bytes -= sum(map(_least_size, sections))
     chosen, whole = choose_variants(
         [entry.variants for section in sections for entry in section.entries or ()], max_bytes
     )
@@ -104,6 +114,11 @@ def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]
         hidden = _counted(entry for entry, text in fitted if text is None)
         body += _parts("section", section, [text for _, text in fitted if text is not None], hidden)
     return re.sub(r"\n{3,}", "\n\n", body), whole
+
+
+def _least_size(section: Section) -> int:
+    """Return the bytes that a section takes beside its entries."""
+    return byte_size(_parts("section", section, ["-"], _counted(section.entries or ())))
 
 
 def _counted(entries: Iterable[Entry]) -> str:
@@ -124,7 +139,16 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
-    head = _plan("head", plan, room)
+    head = _plan(
+        "head",
+        plan,
+        _fitted_effects(plan, room) if tells_effects(plan) else ((), None, ()),
+        [
+            _fitted_settings(heading, lines, room)
+            for heading, lines in plan_wording.settings_lists(plan).items()
+            if lines
+        ],
+    )
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
     sections = [
@@ -150,6 +174,25 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
 
 _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
+
+
+def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | None, Sequence[str]]:
+    """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
+    caveats = [[partial(_plan, "caveat", caveat)] for caveat in effects_caveats(plan.effects)]
+    sentences = [
+        [partial(_plan, "effect", effect, part) for part in ((), causes)]
+        for effect, causes in first_sentences(plan, cause_places(plan))
+    ]
+    (_, *texts), _ = choose_variants([[partial(_plan, "effects_headline", plan)], *caveats, *sentences], room)
+    told = list(filter(None, texts[len(caveats) :]))
+    return told, more_contents(plan, len(told)), list(filter(None, texts[: len(caveats)]))
+
+
+def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
+    """Return heading, lines that have room, how many have not, and how many of these are weaker."""
+    texts, _ = choose_variants([[partial(_plan, "setting", line)] for line in lines], room)
+    left = [line for line, text in zip(lines, texts, strict=True) if text is None]
+    return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
@@ -295,6 +338,9 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render the results of a fleet: failures first, then the changes that workspaces share."""
     entries, action = report.index.entries, report.index.action
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
+    shared = [_shared(one, len(entries), limit) for one in report.shared]
+    # At most half of a comment is headings of changes.
+    left = 0 if limit.size is None else sum(size > limit.size // 2 for size in accumulate(map(_least_size, shared)))
     sections = [
         Section(
             "Failed",
@@ -311,10 +357,18 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
             plan_wording.BLOCKERS_HEADING,
             [Entry(_WORKSPACES, [partial(_fleet, "blocked", *alike)]) for alike in group_blocked(entries)],
         ),
-        *(_shared(shared, len(entries), limit) for shared in report.shared),
+        *shared[: len(shared) - left],
+        *([Section(f"… and {count_noun(left, 'more group', 'more groups')} of changes", None)] if left else []),
         Section("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
     ]
-    return _comment(comment_marker("fleet", action.value, limit), _fleet("head", report), sections, "", limit)
+    return _comment(
+        comment_marker("fleet", action.value, limit),
+        _fleet("head", report),
+        sections,
+        "",
+        limit,
+        is_cut=left > 0,
+    )
 
 
 _WORKSPACES: Final = ("workspace", "workspaces")

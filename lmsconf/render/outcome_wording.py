@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Final
 
 from lmsconf.errors import ExitCode
@@ -21,7 +22,7 @@ from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 from lmsconf.render.plan_wording import assumed_calls_sentence, skipped_people_clause
-from lmsconf.render.resource_wording import name_list, numbered_groups
+from lmsconf.render.resource_wording import RowGroup, name_list, numbered_groups
 
 STATUS_TITLES = {
     CallStatus.FAILED: "Failed",
@@ -34,8 +35,8 @@ _FEW: Final = 3
 """How many are named: people beside a call, a removed one or the first of many added ones, and workspaces."""
 
 
-def outcomes_by_status(report: ApplyReport) -> Iterator[tuple[CallStatus, str, Sequence[tuple[int, CallOutcome]]]]:
-    """Yield status, heading, and outcomes with their numbers, of each status that calls have."""
+def outcomes_by_status(report: ApplyReport) -> Iterator[RowGroup]:
+    """Yield the outcomes of each status that calls have."""
     return numbered_groups(report.outcomes, "status", STATUS_TITLES, lambda group: count_noun(len(group), "API call"))
 
 
@@ -224,6 +225,24 @@ def shared_headline(shared: SharedChanges, of: int) -> str:
         return f"These {number:,} changes, one in each of {number:,} of {every}, equal but for their names"
     these = "This change" if number == 1 else f"These {number:,} changes"
     return f"{these} in {len(shared.workspaces):,} of {every}"
+
+
+def shared_groups(report: FleetReport) -> Sequence[RowGroup]:
+    """Return the changes that workspaces share, numbered through all groups."""
+    numbers = count(1)
+    return [
+        RowGroup(
+            shared,
+            shared_headline(shared, len(report.index.entries)),
+            [(next(numbers), change) for change in shared.changes],
+        )
+        for shared in report.shared
+    ]
+
+
+def failures_first(entries: Sequence[FleetEntry]) -> Sequence[FleetEntry]:
+    """Return the results of workspaces: those that failed first, then those with changes."""
+    return sorted(entries, key=lambda entry: (not entry.failed, not entry.changes))
 
 
 def failed_workspaces(failure: SharedFailure) -> str:

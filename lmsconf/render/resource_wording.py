@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -220,23 +221,60 @@ def changed_keys(change: Change) -> Iterator[KeyChange]:
     return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
 
 
+def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
+    """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
+    for key in keys:
+        sides = (("-", key.removed), ("+", key.added))
+        if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
+            lines = [f"{sign} {key.path}: {item}" for sign, items in sides for item in items]
+        else:
+            signs = " " if key.removed and key.added else "-" if key.removed else "+"
+            lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
+            for sign, items in sides:
+                lines += [f"{sign}   {item}" for item in items[:most]]
+                if most is not None and len(items) > most:
+                    lines.append(f"{sign}   … and {len(items) - most:,} more")
+        # A line break in a name would end the line.
+        yield from (line.replace("\n", "\\n") for line in lines)
+
+
 def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
     """Return how many items keys add to lists, and how many they remove from them."""
     lists = [key for key in keys if key.note]
     return sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists)
 
 
+class RowGroup(NamedTuple):
+    """Rows under a heading, each a value with its number. about: what they have in common."""
+
+    about: Any
+    heading: str
+    rows: Sequence[tuple[int, Any]]
+
+
 def numbered_groups(
     values: Sequence[Value], state: str, titles: Mapping[Any, str], counted: Callable[[Sequence[Value]], str]
-) -> Iterator[tuple[Any, str, Sequence[tuple[int, Value]]]]:
-    """Group values by a state, in the order of its titles: yield state, heading, and numbered values.
+) -> Iterator[RowGroup]:
+    """Group values by a state, which the group is about, in the order of its titles.
 
     state: the attribute that is the state. counted: a group in words. Empty groups are left out.
     """
-    for one, title in titles.items():
-        group = [(number, value) for number, value in enumerate(values, 1) if getattr(value, state) is one]
-        if group:
-            yield one, f"{title.capitalize()}: {counted([value for _, value in group])}", group
+    by_state = grouped(enumerate(values, 1), lambda row: getattr(row[1], state))
+    return (
+        RowGroup(one, f"{title.capitalize()}: {counted([value for _, value in by_state[one]])}", by_state[one])
+        for one, title in titles.items()
+        if one in by_state
+    )
+
+
+def first_rows(groups: Sequence[RowGroup]) -> Sequence[RowGroup]:
+    """Return groups with the first of all their rows, as many as a page shows."""
+    above = accumulate((len(group.rows) for group in groups), initial=0)
+    return [
+        group._replace(rows=group.rows[: MOST_ROWS - number])
+        for group, number in zip(groups, above, strict=False)
+        if number < MOST_ROWS
+    ]
 
 
 def risk_heading(risk: Action | str, changes: Sequence[Change]) -> str:
@@ -248,6 +286,15 @@ def risk_heading(risk: Action | str, changes: Sequence[Change]) -> str:
 def count_kinds(kinds: Iterable[str]) -> str:
     """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
     return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
+
+
+def count_actions(changes: Iterable[Change]) -> tuple[Counter[str], Mapping[str, Counter[str]]]:
+    """Return in which way how many resources are changed, and kind → the same; `taken` are removed items of lists."""
+    by_kind = {
+        kind: Counter(change.action.value for change in alike) + Counter(taken=sum(map(count_removed_items, alike)))
+        for kind, alike in grouped(changes, lambda change: change.address.kind).items()
+    }
+    return sum(by_kind.values(), Counter[str]()), by_kind
 
 
 def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:

@@ -303,3 +303,13 @@ def test_one_pause_of_several_calls_is_told_once() -> None:
         limit = RateLimit(at=at, wall=at, rate=None, resumes_in=pause)
         lines.append(words.due_line(RunProgress(done=0, total=9, is_final=False, limit=limit)))
     assert [line is not None for line in lines] == [True, False, False]
+
+
+def test_a_pause_that_becomes_longer_is_told_every_ten_seconds() -> None:
+    """A service may ask for another time with each answer; what is told last is then at most so old."""
+    words, told = LimitWording(), list[float]()
+    for at in range(60):
+        limit = RateLimit(at=at, wall=at, rate=None, resumes_in=600.0 + 3 * at)
+        if words.due_line(RunProgress(done=0, total=9, is_final=False, limit=limit)):
+            told.append(at)
+    assert told == [0, 10, 20, 30, 40, 50]

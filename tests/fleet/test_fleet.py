@@ -2,16 +2,19 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import pytest
 from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from json_schemas import schema_validator
+from msgspec.structs import replace
 from texts import text_of
 
 from lmsconf.fleet.fleet_run import parse_selector
@@ -341,6 +344,25 @@ def test_changes_come_before_long_lists_of_workspaces() -> None:
     assert "Shortened to fit 20,000 bytes" in comment
 
 
+@pytest.mark.parametrize("limit", ["github", "bitbucket", "8000"])
+def test_workspaces_that_all_differ_fit_a_comment(limit: str) -> None:
+    """The first groups of changes have at least a heading, and the others are counted."""
+    report = large_fleet(1_000, 1_000, 0, 0)
+    (alike,) = report.shared
+    each = [
+        replace(alike, workspaces=(name,), changes=(replace(alike.changes[0], reason=name),))
+        for name in alike.workspaces
+    ]
+    place = parse_size_limit(limit)
+    comment = fleet_markdown(replace(report, shared=tuple(each)), limit=place)
+    assert place.size is not None
+    assert len(comment.encode()) <= place.size
+    (left,) = re.findall(r"^… and (\d+) more groups of changes$", comment, re.MULTILINE)
+    assert comment.count("#### This change in 1 of ") == 1_000 - int(left) >= place.size // 250
+    assert "choices: 1 added" in comment
+    assert "Shortened to fit" in comment
+
+
 # The options of `--engine dask`, which refuse before anything is connected.
 
 
@@ -355,6 +377,47 @@ def test_changes_come_before_long_lists_of_workspaces() -> None:
 def test_a_scheduler_elsewhere_needs_tls(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
     """A plan has e-mails in it: without TLS it does not leave this machine, unless an option says so."""
     assert message in fleet.run("fleet", "plan", "--engine", "dask", *options, code=64).err
+
+
+def test_an_empty_scheduler_is_not_that_of_the_configuration(fleet: Fleet) -> None:
+    """An unset variable of a script, `--scheduler "$DASK"`, sends plans nowhere."""
+    config = pytest.importorskip("dask.config")
+    with config.set({"scheduler-address": "tls://dask.example:8786"}):
+        err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "", code=64).err
+    assert "--engine dask needs the address of a scheduler" in err
+
+
+class AnsweringClient:
+    """A client of Dask whose only worker answers each task without running it: the first one with nothing."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.wait_for_workers = self.close = self.run = self.release = lambda *_, **__: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://127.0.0.1:1": 1}
+
+    def submit(self, _: object, __: object, document: str, **___: object) -> Self:
+        self.name = json.loads(document)["task"]["workspace"]
+        return self
+
+    def result(self) -> str:
+        entry = {"workspace": self.name, "url": "sandbox:", "labels": {}, "exit": 0}
+        return json.dumps({} if self.name == "alpha" else {"entry": entry})
+
+
+def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other workspaces have theirs."""
+    monkeypatch.setattr(pytest.importorskip("distributed"), "Client", AnsweringClient)
+    options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--processes", "1")
+    out = fleet.run("fleet", "validate", *options, code=8).out
+    assert out.startswith("3 workspaces: the manifests of 2 have no errors, 1 failed.\n")
+    assert "the Dask scheduler has lost the task" in out
 
 
 def test_options_of_dask_need_the_engine(fleet: Fleet) -> None:
