@@ -39,6 +39,8 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
     unencrypted: whether plans may travel unencrypted. Raises LmsconfError where Dask is not installed, UsageError for
     no address, one without TLS to another machine, and TLS without certificates.
     """
+    if address:
+        _refuse_unencrypted(address, unencrypted)
     try:
         import dask.config
         import distributed  # noqa: F401  reads its part of the configuration
