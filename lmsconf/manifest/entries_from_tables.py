@@ -308,22 +308,18 @@ def _cell_faults(
 
     item and own: what the cells mean; None for what means nothing.
     """
-    yield from (
-        (name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row.")
-        for name in (items.subject, items.noun)
-        if not values[name]
-    )
+    for name in (items.subject, items.noun):
+        if not values[name]:
+            yield name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row."
     if values[items.noun] and item is None:
         named = shorten(values[items.noun])
         hint = f"Write {join_words(audience_forms(named))}."
         yield items.noun, items.noun, f'"{named}" names no {items.noun}', hint
-    yield from (
-        (
-            name,
-            "boolean",
-            f'{name} must be true or false, and is "{shorten(values[name])}"',
-            "Write true or false, or leave the cell empty.",
-        )
-        for name, value in own.items()
-        if value is None
-    )
+    for name, value in own.items():
+        if value is None:
+            yield (
+                name,
+                "boolean",
+                f'{name} must be true or false, and is "{shorten(values[name])}"',
+                "Write true or false, or leave the cell empty.",
+            )
