@@ -141,17 +141,22 @@ class TableFiles(Struct):
         if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
         where = table.sheet.where(line, column)
-        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-        message = f'"{shorten(address)}" is not an e-mail address'
-        bad = Problem(code="people/address", message=message, hint=hint, source=where)
-        none = Problem(
-            code="people/no-address",
-            message="this row has no e-mail, so it adds nobody",
-            severity=Severity.WARNING,
-            hint="Write the e-mail, or remove the row.",
-            source=where,
-        )
-        self.problems.append(bad if address else none)
+        if address:
+            problem = Problem(
+                code="people/address",
+                message=f'"{shorten(address)}" is not an e-mail address',
+                hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.",
+                source=where,
+            )
+        else:
+            problem = Problem(
+                code="people/no-address",
+                message="this row has no e-mail, so it adds nobody",
+                severity=Severity.WARNING,
+                hint="Write the e-mail, or remove the row.",
+                source=where,
+            )
+        self.problems.append(problem)
         return False
 
     def _read(self, path: Path, real: Path, sheet: str | None, where: SourceLocation) -> Table | None:

@@ -231,8 +231,7 @@ class EntryExpander(Struct):
             put = [written[key] for key in times if key in written]
             if path[:-1]:
                 # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
-                place = node.source, at
-                put += [(key, None, place, place) for key in times if key not in written]
+                put += [(key, None, (node.source, at), (node.source, at)) for key in times if key not in written]
             node.become(replaced(node, "window", put))
 
     def _with_conditions(self, body: Map, places: EntrySourceMap) -> Map:
