@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
@@ -146,19 +146,26 @@ def known_columns(
     """
     names = [column_name(title) for title in table.columns]
     missing = [name for name in known if name not in names]
-    strange = ((number, name) for number, name in enumerate(names) if name not in (*known, *others))
-    near = ((number, did_you_mean(name, missing)) for number, name in strange)
-    faults = chain(
-        ((number, f'unknown column "{shorten(table.columns[number])}"', hint) for number, hint in near if hint),
-        (
-            (number, f'there are several columns "{name}"', "Give each column its own name.")
-            for number, name in enumerate(names)
-            if name in known and name in names[:number]
-        ),
-        ((0, f'there is no column "{name}"', missing_hint) for name in required if name in missing),
-    )
-    for number, message, hint in faults:
-        raise problem_found(code, message, hint, table.sheet.where(table.header, number))
+    for number, name in enumerate(names):
+        meant = None if name in known or name in others else did_you_mean(name, missing)
+        if meant is not None:
+            raise problem_found(
+                code,
+                f'unknown column "{shorten(table.columns[number])}"',
+                meant,
+                table.sheet.where(table.header, number),
+            )
+    for number, name in enumerate(names):
+        if name in known and name in names[:number]:
+            raise problem_found(
+                code,
+                f'there are several columns "{name}"',
+                "Give each column its own name.",
+                table.sheet.where(table.header, number),
+            )
+    for name in required:
+        if name in missing:
+            raise problem_found(code, f'there is no column "{name}"', missing_hint, table.sheet.where(table.header, 0))
     return {name: names.index(name) for name in known if name in names}
 
 
@@ -187,7 +194,7 @@ class CsvPositions(Struct, frozen=True, dict=True):
         A missing cell is located at the end of its row.
         """
         # A quote that is not closed goes on to the end of the text.
-        cell = rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+'
+        cell = rf'(?:"(?:[^"]|"")*+(?:"|\Z))?+[^{self.separator}\r\n]*+'
         cells = rf"(?:{cell}{self.separator})"
         row = re.compile(f"{cells}{{{column}}} *|{cells}*+{cell}")
         return self.offset_location(cast("re.Match[str]", row.match(self.text, self._starts[line - 1])).end())

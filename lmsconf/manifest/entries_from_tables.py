@@ -141,17 +141,22 @@ class TableFiles(Struct):
         if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
         where = table.sheet.where(line, column)
-        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-        message = f'"{shorten(address)}" is not an e-mail address'
-        bad = Problem(code="people/address", message=message, hint=hint, source=where)
-        none = Problem(
-            code="people/no-address",
-            message="this row has no e-mail, so it adds nobody",
-            severity=Severity.WARNING,
-            hint="Write the e-mail, or remove the row.",
-            source=where,
-        )
-        self.problems.append(bad if address else none)
+        if address:
+            problem = Problem(
+                code="people/address",
+                message=f'"{shorten(address)}" is not an e-mail address',
+                hint="Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.",
+                source=where,
+            )
+        else:
+            problem = Problem(
+                code="people/no-address",
+                message="this row has no e-mail, so it adds nobody",
+                severity=Severity.WARNING,
+                hint="Write the e-mail, or remove the row.",
+                source=where,
+            )
+        self.problems.append(problem)
         return False
 
     def _read(self, path: Path, real: Path, sheet: str | None, where: SourceLocation) -> Table | None:
@@ -308,22 +313,18 @@ def _cell_faults(
 
     item and own: what the cells mean; None for what means nothing.
     """
-    yield from (
-        (name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row.")
-        for name in (items.subject, items.noun)
-        if not values[name]
-    )
+    for name in (items.subject, items.noun):
+        if not values[name]:
+            yield name, "empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row."
     if values[items.noun] and item is None:
         named = shorten(values[items.noun])
         hint = f"Write {join_words(audience_forms(named))}."
         yield items.noun, items.noun, f'"{named}" names no {items.noun}', hint
-    yield from (
-        (
-            name,
-            "boolean",
-            f'{name} must be true or false, and is "{shorten(values[name])}"',
-            "Write true or false, or leave the cell empty.",
-        )
-        for name, value in own.items()
-        if value is None
-    )
+    for name, value in own.items():
+        if value is None:
+            yield (
+                name,
+                "boolean",
+                f'{name} must be true or false, and is "{shorten(values[name])}"',
+                "Write true or false, or leave the cell empty.",
+            )

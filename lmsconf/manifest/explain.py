@@ -156,6 +156,8 @@ def _find(key_path: str) -> Position:
         ):
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
             schema = cast(Schema, named[0]["additionalProperties"])
+            if not _keys_of(schema):
+                path = (*path, name)
         else:
             raise _unknown(word, path, [*known] if path else [*sections, *_key_names()])
     return Position(path, schema, of_project)

@@ -246,6 +246,7 @@ class _Loading(Struct):
     def _entries(self, section: Section, items: Seq, layer: int) -> Iterator[Entry]:
         """Yield what the items of a section stand for, as far as it fits its schema."""
         for _, item, at in items.parts():
+            self._stop_if_enough()
             reported: set[Hashable] = set()
             for entry in self.variables.expand_entry(section, item, items.source, at):
                 yield from self._fitting(self._merged(entry, layer), reported)
@@ -263,7 +264,6 @@ class _Loading(Struct):
 
         reported: the findings of other copies of the entry.
         """
-        self._stop_if_enough()
         section, body = entry.section, entry.body
         sheet = section.sheet if isinstance(body, Map) and "file" in body else None
         findings = (sheet or section.shape).validate(body)
@@ -281,6 +281,7 @@ class _Loading(Struct):
 
             of_rows: set[Hashable] = set()
             for row in sheet_entries(section.kind, cast(Map, body), entry.places, self.tables):
+                self._stop_if_enough()
                 yield from self._fitting(entry.of(row), of_rows)
         elif isinstance(body, Map):
             yield entry

@@ -23,7 +23,7 @@ from lmsconf.manifest.nodes import (
     Place,
     Seq,
     combine_items,
-    merge_mappings,
+    replaced,
 )
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
@@ -227,13 +227,12 @@ class EntryExpander(Struct):
                 "Keep one of them.",
             )
         elif (window := self._find("windows", str(node["window"]), places.at(*path))) is not None:
-            # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
-            ends = dict.fromkeys(times) if path[:-1] else {}
-            window_times = merge_mappings(Map(node.source, ends, [at] * 2 * len(ends)), cast(Map, window.value))
-            keys = [*node]
-            number = keys.index("window")
-            until_then = merge_mappings(node.without(*keys[number:]), window_times)
-            node.become(merge_mappings(until_then, node.without(*keys[: number + 1])))
+            written = {pair[0]: pair for pair in cast(Map, window.value).pairs()}
+            put = [written[key] for key in times if key in written]
+            if path[:-1]:
+                # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
+                put += [(key, None, (node.source, at), (node.source, at)) for key in times if key not in written]
+            node.become(replaced(node, "window", put))
 
     def _with_conditions(self, body: Map, places: EntrySourceMap) -> Map:
         """Return the entry with its conditions written out, without `use` and `except`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -99,6 +99,8 @@ class Source(Struct, dict=True, eq=False):
 
 Place: TypeAlias = "tuple[Source, Mark]"
 """A position: a file, and a mark in it."""
+Pair: TypeAlias = "tuple[str, Json, Place, Place]"
+"""A key and a value of a mapping, and their places."""
 
 
 class CombinedSource(Source, kw_only=True, eq=False):
@@ -120,27 +122,31 @@ class CombinedSource(Source, kw_only=True, eq=False):
 class _Located:
     """A list or a mapping, with the source of its parts and their marks, packed in one array."""
 
+    __slots__ = tuple[str, ...]()  # Map and Seq have slots for the attributes
+
     def __init__(self, source: Source, content: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
         super().__init__(content)  # type: ignore[call-arg]  # that of the list or the mapping
         self.source = source
         self.marks = array("Q", marks)
+        self._trails: dict[str, KeyPath] | None = None
 
-    @cached_property
+    @property
     def trails(self) -> dict[str, KeyPath]:
         """Map each text below to the path of the first that is equal, else of one that looks the same.
 
         Kept with the node, since a plan may ask for thousands.
         """
-        trails: dict[str, KeyPath] = {}
-        for text, trail in node_texts(cast(Json, self)):
-            trails.setdefault(text, trail)
-        for text, trail in [*trails.items()]:
-            trails.setdefault(casefold_name(text), trail)
-        return trails
+        if self._trails is None:
+            found = [*node_texts(cast(Json, self))]
+            folded = [(casefold_name(text), trail) for text, trail in found]
+            self._trails = dict(reversed(found + folded))
+        return self._trails
 
 
 class Map(_Located, dict[str, Json]):
     """A mapping. marks: for each pair those of the key and of the value, and maybe more."""
+
+    __slots__ = ("_trails", "marks", "source")
 
     def changed(self, values: Mapping[str, Json]) -> Map:
         """Return the mapping with other values, at the same positions."""
@@ -158,6 +164,13 @@ class Map(_Located, dict[str, Json]):
         marks = [self.marks[2 * number + part] for number, _ in kept for part in (0, 1)]
         return Map(self.source, {key: self[key] for _, key in kept}, marks)
 
+    def pairs(self) -> list[Pair]:
+        """Return each key with its value, and their places."""
+        return [
+            (key, value, (self.source, self.marks[2 * number]), (self.source, self.marks[2 * number + 1]))
+            for number, (key, value) in enumerate(self.items())
+        ]
+
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
         """Return each key with its value, and the mark of the value, as they are now."""
         return zip([*self], [*self.values()], self.marks[1::2], strict=False)
@@ -169,6 +182,8 @@ class Map(_Located, dict[str, Json]):
 
 class Seq(_Located, list[Json]):
     """A list. marks: those of its items."""
+
+    __slots__ = ("_trails", "marks", "source")
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
         """Return each index with its item, and the mark of the item, as they are now."""
@@ -187,9 +202,17 @@ def combine_items(items: Iterable[tuple[Json, Place]]) -> Seq:
 
 def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
-    pairs = {key: (node, number) for node in (base, other) for number, key in enumerate(node)}
-    places = [(node.source, node.marks[2 * number + part]) for node, number in pairs.values() for part in (0, 1)]
-    return Map(CombinedSource(places=places), {key: node[key] for key, (node, _) in pairs.items()}, range(len(places)))
+    return _combine_pairs({pair[0]: pair for pair in (*base.pairs(), *other.pairs())}.values())
+
+
+def replaced(node: Map, key: str, pairs: Sequence[Pair]) -> Map:
+    """Return a mapping with pairs in place of the one with that key; each pair keeps its source position."""
+    return _combine_pairs([new for own in node.pairs() for new in (pairs if own[0] == key else [own])])
+
+
+def _combine_pairs(pairs: Collection[Pair]) -> Map:
+    places = [place for _, _, *both in pairs for place in both]
+    return Map(CombinedSource(places=places), {key: value for key, value, *_ in pairs}, range(len(places)))
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):

@@ -38,49 +38,41 @@ def find_conflicts(
     partial: declarations without keys that have errors. Only the kinds' own checks look at them, since the key that
     sets two of one name apart may be missing.
     """
-    yield from (
-        Problem(
+    for resource, first in _pairs(declared, lambda one: one.address, same=True):
+        yield Problem(
             code="manifest/declared-twice",
             message=f"{resource.address}: declared twice",
             hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
             source=resource.source,
             address=str(resource.address),
         )
-        for resource, first in _pairs(declared, lambda one: one.address, same=True)
-    )
     yield from _both(declared, absent)
     # Relations have no name of their own: two contents may differ by case alone. Others may be told apart by `id:`.
     named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
-    yield from (
-        Problem(
+    for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
+        yield Problem(
             code="name/look-alike",
             message=f"{resource.address}: looks like {other.address}",
             hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
             source=resource.source,
             address=str(resource.address),
         )
-        for resource, other in _pairs(
-            named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False
-        )
-    )
     by_kind = grouped((*partial, *declared), lambda one: one.address.kind)
     yield from check_declarations({name: by_kind.get(name, []) for name in KINDS})
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
     deleted = grouped(absent, lambda entry: entry.address)
-    return (
-        Problem(
-            code="manifest/declared-and-absent",
-            message=f"{entry.address}: both declared and absent",
-            hint=f"It is declared at {resource.source}. Keep one of the two.",
-            source=entry.source,
-            address=str(entry.address),
-        )
-        for resource in declared
-        for entry in deleted.get(resource.address, ())
-        if resource.shares_workspace(entry)
-    )
+    for resource in declared:
+        for entry in deleted.get(resource.address, ()):
+            if resource.shares_workspace(entry):
+                yield Problem(
+                    code="manifest/declared-and-absent",
+                    message=f"{entry.address}: both declared and absent",
+                    hint=f"It is declared at {resource.source}. Keep one of the two.",
+                    source=entry.source,
+                    address=str(entry.address),
+                )
 
 
 def _pairs(
@@ -230,18 +222,15 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
         return
     for key in ("only_in", "id"):
         value = body.get(key)
-        names = cast("Iterable[str]", value) if isinstance(value, list | dict) else ()
-        yield from (
-            Problem(
-                code="reference/unknown-workspace",
-                severity=Severity.WARNING,
-                message=f'{key}: there is no workspace "{shorten(name)}"',
-                hint=did_you_mean(name, known) or known_names(known),
-                source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
-            )
-            for name in names
-            if name not in known
-        )
+        for name in cast("Iterable[str]", value) if isinstance(value, list | dict) else ():
+            if name not in known:
+                yield Problem(
+                    code="reference/unknown-workspace",
+                    severity=Severity.WARNING,
+                    message=f'{key}: there is no workspace "{shorten(name)}"',
+                    hint=did_you_mean(name, known) or known_names(known),
+                    source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
+                )
 
 
 def nothing_declared_problem(folder: str, files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:

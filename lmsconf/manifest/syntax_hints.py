@@ -24,7 +24,7 @@ ParserError: TypeAlias = "tuple[str, Place, str, Place]"
 """The parser's error: what it was reading and from where, what went wrong and where."""
 Advice: TypeAlias = "tuple[str, str | None, Place]"
 """A message, a hint, and the position that it is about."""
-Rule: TypeAlias = "tuple[object, str, str | None, Place]"
+Rule: TypeAlias = "tuple[bool, str, str | None, Place]"
 """Whether an advice fits, and the advice."""
 
 
@@ -94,14 +94,14 @@ def _from_elsewhere(written: str, row: int) -> Sequence[Rule]:
     char, column = (ord(blank[1]), blank.start(1)) if blank else (0, 0)
     return (
         (
-            conflict,
+            conflict is not None,
             "git has not merged this file: a conflict is open here",
             "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>.",
             (row, 0),
         ),
         ("{{" in written or "{%" in written, "templates are not supported", TEMPLATE_HINT, (row, 0)),
         (
-            blank,
+            blank is not None,
             f"the character U+{char:04X} cannot indent a line",
             "Delete what is before the text of this line, and type spaces.",
             (row, column),
@@ -134,7 +134,7 @@ def _in_brackets(complaint: ParserError, line: str, opened: str) -> Sequence[Rul
     found = re.search(r"[\s;]([a-z_]+)\s*\Z", line[: at[1]][-_LONG:])
     word = found[1] if found else ""
     comma = f"Put a comma before {word} if it is the next key, or else the text in quotes." if found else f"{_QUOTE}."
-    is_keyed = is_flow and kind == "mapping" and found and char in ("[", "{")
+    is_keyed = is_flow and kind == "mapping" and found is not None and char in ("[", "{")
     not_closed = f"the {kind} that opens at line {start[0] + 1} is not closed here"
     return (
         (is_flow and char == ":" and start[0] == at[0], '": " inside a text', comma, at),

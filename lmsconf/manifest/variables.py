@@ -195,10 +195,21 @@ class Variables(Struct):
             return
         lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
         wanted = {name: cast("list[Json]", places.variable(values, FOR_EACH, name)) for name, values in lists.items()}
-        for code, message, where, hint, severity in self._faults(wanted, plain, places):
-            self.reporter.tell(code, message, where, hint, severity)
+        fault = self._fault(wanted, plain, places)
+        if fault is not None:
+            self.reporter.problems.append(fault)
             return
-        self.limit.take(math.prod(map(len, wanted.values())) * _size(plain), places.key(FOR_EACH))
+        count, where = math.prod(map(len, wanted.values())), places.key(FOR_EACH)
+        self.limit.copies -= count
+        if self.limit.copies < 0:
+            self.reporter.tell(
+                "for_each/too-many",
+                f"for_each: with this entry, the project has more than {COPIES:,} entries",
+                where,
+                _SHORTER,
+            )
+            return
+        self.limit.take(count * _size(plain), where)
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
@@ -212,10 +223,8 @@ class Variables(Struct):
         body = self.substitute(item, source, at)
         return Entry(section, body, EntrySourceMap(body, source, at, self.each), self.reporter.refused == before)
 
-    def _faults(
-        self, wanted: Mapping[str, Sequence[Json]], plain: Map, places: EntrySourceMap
-    ) -> Iterator[tuple[str, str, SourceLocation, str, Severity]]:
-        """Yield why an entry is not expanded: a code, a message, a location, a hint and a severity.
+    def _fault(self, wanted: Mapping[str, Sequence[Json]], plain: Map, places: EntrySourceMap) -> Problem | None:
+        """Return why an entry is not expanded; None if it can be.
 
         wanted: the values of each name. plain: the entry without its `for_each`.
         """
@@ -224,24 +233,29 @@ class Variables(Struct):
         for name, values in wanted.items():
             at = places.key(FOR_EACH, name)
             if name in self.values:
-                message = f"for_each: $({name}) is a variable of the project file already"
-                yield "for_each/taken", message, at, "Choose another name here.", Severity.ERROR
-            if not values:
-                yield (
-                    "for_each/empty",
-                    f"for_each: {name} has no values, so this entry expands to nothing",
-                    at,
-                    "Remove the entry.",
-                    Severity.NOTE,
+                return Problem(
+                    code="for_each/taken",
+                    message=f"for_each: $({name}) is a variable of the project file already",
+                    hint="Choose another name here.",
+                    source=at,
                 )
-        for name in (name for name in wanted if name not in used):
-            hint = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
-            at = places.key(FOR_EACH, name)
-            yield "for_each/unused", f"for_each: this entry does not use $({name})", at, hint, Severity.ERROR
-        self.limit.copies -= math.prod(map(len, wanted.values()))
-        if self.limit.copies < 0:
-            message, hint = f"for_each: with this entry, the project has more than {COPIES:,} entries", _SHORTER
-            yield "for_each/too-many", message, places.key(FOR_EACH), hint, Severity.ERROR
+            if not values:
+                return Problem(
+                    code="for_each/empty",
+                    message=f"for_each: {name} has no values, so this entry expands to nothing",
+                    severity=Severity.NOTE,
+                    hint="Remove the entry.",
+                    source=at,
+                )
+        for name in wanted:
+            if name not in used:
+                return Problem(
+                    code="for_each/unused",
+                    message=f"for_each: this entry does not use $({name})",
+                    hint="Without it all entries would be equal. Use it in the name, or remove it from for_each.",
+                    source=places.key(FOR_EACH, name),
+                )
+        return None
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:

@@ -94,7 +94,8 @@ def require_approval(
 def _approved_commands(file: Path | None) -> list[object]:
     """Return the stored entries; none from a file that another user owns or may write to."""
     try:
-        document = {} if file is None else json.loads(read_own_file(file) or "{}")
+        content = None if file is None else read_own_file(file)
+        document = json.loads(content) if content is not None else {}
     except ValueError as error:
         raise LmsconfError(
             f"{file} is damaged", hint="Delete the file; lmsconf then asks again for each command."

@@ -188,6 +188,8 @@ def manifests_commit(
     files: their paths relative to the project. Where there is no commit to name, the result says why; a repository that
     cannot be read does not stop a run.
     """
+    if find_work_tree(settings.root) is None:
+        return ManifestsCommit(reason="the project is in no git repository")
     try:
         contents = {name: _content(settings.root / name) for name in files}
         if files_digest({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}) != digest:

@@ -53,6 +53,7 @@ def test_every_key_is_explained(path: str) -> None:
     [
         ("grops", 'there is no kind, section or key "grops"', 'Did you mean "groups"?'),
         ("group.member", 'groups has no key "member"', 'Did you mean "members"?'),
+        ("dialect.paging.limit", 'dialect.paging has no key "limit"', "It has no keys."),
         ("group.name.first", 'groups.name has no key "first"', "It has no keys."),
     ],
 )

@@ -87,6 +87,7 @@ def test_bombs(bomb: str, tmp_path: Path) -> None:
 
 CROWDS: dict[str, str] = {
     "entries that are none": "groups:\n" + "  - 1\n" * 300_000,
+    "entries for each of nothing": "groups:\n" + "  - for_each: 5\n" * 100_000,
     "unknown keys in an entry": "groups:\n - name: a\n" + "".join(f"   k{n}: 1\n" for n in range(20_000)),
     "unknown sections": "".join(f"k{n}: 1\n" for n in range(20_000)),
     "the same key": "x-a:\n" + "".join(f"  k{n}: 1\n" for n in range(20_000)) + "  k19999: 1\n" * 20_000,

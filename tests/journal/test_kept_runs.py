@@ -410,3 +410,15 @@ def test_a_repository_without_a_commit_does_not_stop_a_run(tmp_path: Path) -> No
     made.write("groups: [{name: A}]\n")
     git(made.root, "init", "-q")
     assert recorded(made) == ManifestsCommit(reason="the repository has no commit yet")
+
+
+def test_a_project_outside_git_is_told_before_its_manifests_are_read(tmp_path: Path) -> None:
+    """That the manifests are others than those of the plan does not matter then."""
+    made = Folder(tmp_path / "project", "groups: [{name: Coaches}]")
+    made.write("groups: [{name: A}]\n")
+    assert command(made.root, "plan", "--out", "plan.json").code == ExitCode.OK
+    made.write("groups: [{name: A}, {name: C}]\n")
+    assert command(made.root, "apply", "plan.json").code == ExitCode.OK
+    header = find_run(made.root, "latest").opening
+    assert header is not None
+    assert header.commit == ManifestsCommit(reason="the project is in no git repository")

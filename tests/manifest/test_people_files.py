@@ -8,6 +8,7 @@ from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.group import ManualGroupSpec
+from lmsconf.manifest.csv_tables import CsvPositions
 from lmsconf.manifest.load import Manifests, load_folder
 from lmsconf.model.declarations import DesiredResource
 
@@ -165,3 +166,10 @@ def test_rows_below_a_line_that_names_the_separator_keep_their_lines(tmp_path: P
     found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", "sep=;\n" + LEADERS)
     place = found.declared[0].places.find("anna@acme.example", "members")
     assert (place.file, place.line) == ("manifests/hr/leaders.csv", 3)
+
+
+def test_the_place_of_a_missing_cell() -> None:
+    """It is the end of its row, in a blink, also behind many quoted cells that hold separators."""
+    for cells in (1, 60):
+        row = ",".join(['"a,b"', *['"c"'] * cells])
+        assert CsvPositions("p.csv", f"{row}\n", ",", 0).where(1, cells + 1).column == len(row) + 1

@@ -81,6 +81,13 @@ def test_places() -> None:
     assert places.at("list", 7) == SourceLocation("a.yaml", 3, 3)
 
 
+def test_values_are_small() -> None:
+    """A manifest may have a million mappings and lists: none of them has a dictionary of attributes."""
+    (places,) = read_yaml("a.yaml", "a: [x]\n").documents
+    assert isinstance(places.value, dict)
+    assert not any(hasattr(node, "__dict__") for node in (places.value, places.value["a"]))
+
+
 def test_aliases_stand_for_their_anchor() -> None:
     """An alias is the anchored value, positions included."""
     reading = read_yaml(

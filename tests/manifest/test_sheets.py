@@ -398,3 +398,22 @@ def test_expanded(tmp_path: Path) -> None:
         "    visible_from: 2026-04-01T08:00\n"
         "    assign_to: [everyone]\n"
     )
+
+
+def test_the_times_of_a_window_have_one_order(tmp_path: Path) -> None:
+    """`validate --expanded` shows the times that a window has, the first one first, and then what it leaves open."""
+    manifest = _project(tmp_path) / "manifests" / "a.yaml"
+    manifest.write_text(
+        "windows:\n"
+        "  Q1: {visible_until: 2026-03-31, visible_from: 2026-01-05}\n"
+        "  Later: {visible_until: 2026-12-31}\n"
+        "content_targets: [{content: A, window: Q1, assign_to: [{group: G, window: Later, mandatory: true}]}]\n"
+    )
+    assert lmsconf(tmp_path, "validate", "--expanded", code=ExitCode.OK).out == (
+        "content_targets:\n"
+        "  - content: A\n"
+        "    visible_from: 2026-01-05\n"
+        "    visible_until: 2026-03-31\n"
+        "    assign_to:\n"
+        "      - {group: G, visible_until: 2026-12-31, visible_from: null, mandatory: true}\n"
+    )

@@ -395,6 +395,19 @@ def test_a_label_chooses_no_program_that_nobody_allowed(tmp_path: Path) -> None:
     assert shown == ["true '$(key)'", "false '$(key)'"]
 
 
+@pytest.mark.parametrize("content", ["", "{"])
+def test_damaged_approvals_are_told(content: str, tmp_path: Path) -> None:
+    """An empty file is none that was written: nobody is asked again as if nothing had been allowed."""
+    file = tmp_path / "lmsconf" / "token-commands.json"
+    file.parent.mkdir()
+    file.touch(mode=0o600)
+    file.write_text(content)
+    found = with_token(tmp_path, "{command: ['true']}", XDG_STATE_HOME=str(tmp_path)).workspace.token
+    assert found is not None
+    with pytest.raises(LmsconfError, match=r"token-commands\.json is damaged"):
+        found.secret()
+
+
 @listed_cases("token", "told")
 def test_no_token(tmp_path: Path, token: str, told: str) -> None:
     """A token that cannot be had is an error when it is needed, which says where it was looked for."""
