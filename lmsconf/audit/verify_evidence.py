@@ -84,14 +84,13 @@ class _Folder:
 
     def document(self, name: str) -> dict[str, Json] | None:
         """Return a JSON document of the folder; None if it is missing or not spelled as lmsconf spells it."""
-        if name not in self.contents:
-            self.found("evidence/missing", f"{name} is missing")
-            return None
         try:
             document = members(json.loads(self.contents[name]))
             if render_json(document).encode("utf-8", "surrogatepass") == self.contents[name]:
                 return document
             self.found("evidence/changed", f"{name} was changed: it is spelled in another way")
+        except KeyError:
+            self.found("evidence/missing", f"{name} is missing")
         except (ValueError, RecursionError) as error:
             self.found("evidence/changed", f"{name} was changed: {error}")
         return None
