@@ -257,9 +257,7 @@ def _conditions(repository: Repository) -> tuple[list[Json], int, Mapping[_Answe
 def _without_unmet(groups: Sequence[Json], unmet: int) -> Iterator[Json]:
     """The groups without a bit at any place."""
     missed = reduce(or_, (unmet >> place for place in range(0, unmet.bit_length(), len(groups) or 1)), 0)
-    flags = f"{missed & (1 << len(groups)) - 1:0{len(groups)}b}"[
-        ::-1
-    ]  # from the last group to the first, turned around
+    flags = f"{missed & (1 << len(groups)) - 1:0{len(groups)}b}"[::-1]  # the last group is written first
     return compress(groups, flags.encode().translate(bytes.maketrans(b"01", b"\1\0")))
 
 
