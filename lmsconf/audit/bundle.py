@@ -34,7 +34,7 @@ from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import TOOL, Value, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
-from lmsconf.errors import LmsconfError, Problem
+from lmsconf.errors import LmsconfError, Problem, refuse_if
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
@@ -64,6 +64,12 @@ def write_evidence(
     mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name.
     Raises LmsconfError.
     """
+    hint = "Name a folder that does not exist yet, or an empty one."
+    refuse_if(
+        (folder.is_symlink() or (folder.exists() and not folder.is_dir()), f"{folder} is not a folder", hint),
+        (folder.is_dir() and any(folder.iterdir()), f"{folder} is not empty", hint),
+        error=LmsconfError,
+    )
     with _replaced(folder) as place:
         digests: dict[str, str] = {}
         entries: list[dict[str, Json]] = []
@@ -139,7 +145,7 @@ def _replaced(folder: Path) -> Iterator[Path]:
     with (
         os_errors_as(
             f"{folder} cannot be written",
-            "Name a folder that does not exist yet, or an empty one; the folder above it must be writable.",
+            "Check that the folder above it exists and is writable, and that there is free space.",
         ),
         TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place,
     ):

@@ -69,6 +69,8 @@ class _Folder:
                     self.found("evidence/changed", f"{name} is larger than lmsconf writes")
                 elif path.is_file():
                     self.contents[name] = path.read_bytes()
+                else:  # lmsconf makes a folder only for a file
+                    self.expect(any(path.iterdir()), "evidence/added", f"{name} is not a file that lmsconf wrote")
             except OSError as error:
                 self.found("evidence/changed", f"{name} cannot be read: {os_error_message(error)}")
 
@@ -80,14 +82,18 @@ class _Folder:
         if not holds:
             self.found(code, message)
 
-    def document(self, name: str) -> dict[str, Json]:
-        """Return a JSON document of the folder. Raises ValueError if it is not spelled as lmsconf spells it."""
-        if name not in self.contents:
-            raise ValueError("it is missing")
-        document = members(json.loads(self.contents[name]))
-        if render_json(document).encode("utf-8", "surrogatepass") != self.contents[name]:
-            raise ValueError("it is spelled in another way")
-        return document
+    def document(self, name: str) -> dict[str, Json] | None:
+        """Return a JSON document of the folder; None if it is missing or not spelled as lmsconf spells it."""
+        try:
+            document = members(json.loads(self.contents[name]))
+            if render_json(document).encode("utf-8", "surrogatepass") == self.contents[name]:
+                return document
+            self.found("evidence/changed", f"{name} was changed: it is spelled in another way")
+        except KeyError:
+            self.found("evidence/missing", f"{name} is missing")
+        except (ValueError, RecursionError) as error:
+            self.found("evidence/changed", f"{name} was changed: {error}")
+        return None
 
     def compare_files(self, digests: Mapping[str, str]) -> None:
         """Find files that are missing or changed, by their digests."""
@@ -109,16 +115,16 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
         raise LmsconfError(f"there is no folder {root}", hint="Name a folder that lmsconf evidence wrote.")
     folder = _Folder(root)
     signer = _compare_with_statement(folder)
-    evidence: Mapping[str, Json] = {}
+    evidence = folder.document(EVIDENCE)
     entries: list[Mapping[str, Json]] = []
-    try:
-        evidence = folder.document(EVIDENCE)
-        entries = _compare_runs(folder, evidence)
-        folder.findings.extend(chain_findings(entries))
-        _compare_made_from(folder, evidence, signer)
-        folder.findings.extend(head_findings(entries, heads))
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
+    if evidence is not None:
+        try:
+            entries = _compare_runs(folder, evidence)
+            folder.findings.extend(chain_findings(entries))
+            _compare_made_from(folder, evidence, signer)
+            folder.findings.extend(head_findings(entries, heads))
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
     _compare_signature(folder, signer, key)
     return Verification(
         findings=tuple(dict.fromkeys(folder.findings)),
@@ -126,23 +132,26 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
         runs=len(entries),
         unchained=sum(entry.get("chain") is None for entry in entries),
         signer=signer,
-        compared_page=evidence.get("tool") == TOOL,
+        compared_page=(evidence or {}).get("tool") == TOOL,
     )
 
 
 def _compare_with_statement(folder: _Folder) -> PublicKey | None:
     """Compare the files with the digests in the statement; return the key of the signer that it names."""
+    statement, code = folder.document(STATEMENT), "evidence/changed"
+    if statement is None:
+        return None
     try:
-        statement = folder.document(STATEMENT)
         subjects = value_at(statement, list[dict[str, Json]], "subject")
         digests = {value_at(one, str, "name"): value_at(one, str, "digest", "sha256") for one in subjects}
         folder.compare_files(digests)
         for name in sorted(folder.contents.keys() - digests.keys() - {STATEMENT, ENVELOPE}):
             folder.found("evidence/added", f"{name} was added")
         if json_at(statement, "predicate", "signer") is not None:
-            return PublicKey.parse(value_at(statement, str, "predicate", "signer", "public_key"))
+            pem, code = value_at(statement, str, "predicate", "signer", "public_key"), "evidence/signature"
+            return PublicKey.parse(pem)
     except (ValueError, RecursionError) as error:
-        folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
+        folder.found(code, f"{STATEMENT} is not what lmsconf writes: {error}")
     return None
 
 

@@ -46,7 +46,7 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     operation: str = "*"
-    times: Count | Literal["always"] = 1
+    times: Literal["always"] | Count = 1
     status: Annotated[int, Meta(ge=200, le=599)] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: Annotated[float, Meta(ge=0, le=3600)] = 0.0

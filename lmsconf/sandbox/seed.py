@@ -64,10 +64,14 @@ def read_yaml(path: Path, file_kind: str) -> object:
 
 def _yaml_problem(error: Exception, path: Path, file_kind: str) -> Problem:
     if not isinstance(error, yaml.MarkedYAMLError):
-        return file_problem(file_kind, str(path), str(error))
+        return file_problem(
+            file_kind, str(path), "nested too deep" if isinstance(error, RecursionError) else str(error)
+        )
     mark = error.problem_mark
     place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
-    return Problem(code=f"{file_kind}/yaml", message=str(error.problem), source=place)
+    return Problem(
+        code=f"{file_kind}/yaml", message=": ".join(filter(None, (error.context, error.problem))), source=place
+    )
 
 
 def file_problem(file_kind: str, file: str, message: str) -> Problem:

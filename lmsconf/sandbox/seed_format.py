@@ -5,7 +5,7 @@ A content of the type MEETUP is a meetup. A missing time is the current time.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -41,7 +41,7 @@ class SeedPerson(SeedEntryWithId, frozen=True, kw_only=True):
     email: str
     first_name: str = ""
     last_name: str = ""
-    language: Annotated[str, Meta(pattern="^[a-z]{2,3}(-[a-z]{2,4})?$")] = FIRST_LANGUAGE
+    language: Annotated[str, Meta(pattern=r"^[a-z]{2,3}(-[a-z]{2,4})?\Z")] = FIRST_LANGUAGE
     admin: bool = False
     manager: bool = False
     archived: bool = False
@@ -114,7 +114,7 @@ class SeedContentTarget(_Entry, frozen=True, kw_only=True):
     """
 
     content: str
-    assign_to: tuple[Any, ...] = ()
+    assign_to: tuple[str | dict[str, str | bool], ...] = ()
     mandatory: bool = False
     visible_from: Instant | None = None
     visible_until: Instant | None = None

@@ -6,7 +6,7 @@ Custom fields, conditions and assignments are created as requests are, so that t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct
@@ -104,7 +104,7 @@ class SeedLoader(EntryLoader):
         for section in ("custom_fields", f"{field.type} fields"):
             self._ids[section, field.name].append(str(made["id"]))
         for choice in cast("list[Mapping[str, str]]", made.get("choices", [])):
-            self._ids[f"the choices of {field.name!r}", choice["name"]].append(choice["choiceId"])
+            self._ids[f"the choices of {field.name!r}", choice["name"]] = [choice["choiceId"]]  # of two alike, the last
 
     def _load_person(self, person: SeedPerson) -> None:
         if self._ids["people", person.email.casefold()]:
@@ -133,8 +133,14 @@ class SeedLoader(EntryLoader):
             if isinstance(answer, str) and self._ids["TEXT fields", name]:
                 self.add("answers", person=person.id, field=field, choice="", text=answer)
             else:
-                for choice in self._choices(name, (answer,) if isinstance(answer, str) else answer or ()):
-                    self.add("answers", person=person.id, field=field, choice=choice, text=None)
+                for one in (answer,) if isinstance(answer, str) else answer or ():
+                    self.add(
+                        "answers",
+                        person=person.id,
+                        field=field,
+                        choice=self._id(f"the choices of {name!r}", one),
+                        text=None,
+                    )
 
     def _load_group(self, group: SeedGroup) -> None:
         self._add_group(GROUP, group)
@@ -155,7 +161,7 @@ class SeedLoader(EntryLoader):
         """A condition as the API takes it."""
         return {
             "customFieldId": self._id("custom_fields", condition.field),
-            "choiceIds": self._choices(condition.field, condition.choices),
+            "choiceIds": [self._id(f"the choices of {condition.field!r}", name) for name in condition.choices],
             "systemCondition": condition.system_condition,
         }
 
@@ -192,9 +198,9 @@ class SeedLoader(EntryLoader):
         for named in target.assign_to:
             assign_content(self.context.with_body({**assignment, **self._audience(named)}), replaces=False)
 
-    def _audience(self, named: object) -> dict[str, Value]:
+    def _audience(self, named: str | dict[str, str | bool]) -> dict[str, Value]:
         """An audience as the API takes it."""
-        match [*named.items()] if isinstance(named, dict) else str(named):
+        match [*named.items()] if isinstance(named, dict) else named:
             case "everyone" | [("everyone", "true" | True)]:
                 return {"targetId": self.context.behaviour("content-targets.everyone")}
             case [("user", email)]:
@@ -258,10 +264,6 @@ class SeedLoader(EntryLoader):
             raise InvalidSeedValue(f"{entry.user} with {entry.content} is a duplicate")
         self._pairs.add((section, *pair))
         return pair
-
-    def _choices(self, field: str, names: Iterable[str]) -> list[Value]:
-        """The ids of choices of a field."""
-        return [self._id(f"the choices of {field!r}", name) for name in names]
 
     def _id(self, section: str, name: str) -> Value:
         """The id of the one that has a name in a section, or is one of the choices of a field."""

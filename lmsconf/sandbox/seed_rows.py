@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
 from msgspec.json import encode
@@ -31,14 +32,23 @@ def read_entry(entry: object, kind: type[S]) -> S:
 
     Raises InvalidSeedValue, and UnicodeEncodeError for half of a surrogate pair.
     """
-    if b"\\u0000" in encode(entry):  # few have a NUL, and this is ten times as fast
-        entry = without_nul(cast(Json, entry))
     try:
-        return convert(entry, kind, strict=False, dec_hook=lambda _, text: Instant(parse_time(text, "iso")))
+        # Before anything looks into its parts: an entry made of aliases of aliases would never end.
+        read = convert(entry, kind, strict=False, dec_hook=lambda _, text: Instant(parse_time(text, "iso")))
+        # Few have a NUL, and this is ten times as fast.
+        return read_entry(without_nul(cast(Json, entry)), kind) if b"\\u0000" in encode(entry) else read
     except ValidationError as error:
-        has_no_place = " - at " not in str(error)  # the error is of the entry, not of a part of it
-        known = f"; an entry has {', '.join(sorted(kind.__struct_fields__))}" if has_no_place else ""
-        raise InvalidSeedValue(f"{error}{known}") from error
+        raise InvalidSeedValue(f"{error}{_known(str(error), kind)}") from error
+
+
+def _known(error: str, type: Any) -> str:
+    """The values of an enumeration, or the keys of an entry or a part of it, whichever an error of msgspec is about."""
+    for name in re.findall(r"\.(\w+)", error.rpartition(" - at `$")[2]):
+        type = get_type_hints(type)[name] if name in getattr(type, "__struct_fields__", ()) else None
+        while get_origin(type) not in (Literal, None):  # a list or an optional value: the type of what it holds
+            type = get_args(type)[0]
+    known = get_args(type) or sorted(getattr(type, "__struct_fields__", ()))
+    return f"; known: {', '.join(known)}" if known else ""
 
 
 def reserve_id(id: str, taken: set[str]) -> str:

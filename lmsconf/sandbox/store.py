@@ -294,6 +294,7 @@ def _open(path: str) -> sqlite3.Connection:
         connection.create_function("casefold", 1, str.casefold, deterministic=True)
         connection.create_function("local_time", 2, _local_time, deterministic=True)
         connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
+        connection.create_function("repr", 1, repr, deterministic=True)
         connection.create_function("matches", 2, _matches, deterministic=True)
         # With a write-ahead log, a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")

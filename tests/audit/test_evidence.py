@@ -226,6 +226,35 @@ def test_each_finding_is_named(written: Path) -> None:
         assert said in ran.err
 
 
+def drop(copy: Path, name: str) -> None:
+    (copy / name).unlink()
+
+
+def spell_in_another_way(copy: Path, name: str) -> None:
+    (copy / name).write_text((copy / name).read_text() + " ")
+
+
+def make_a_folder(copy: Path, name: str) -> None:
+    (copy / "runs" / name).mkdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name", "codes"),
+    [
+        (make_a_folder, "empty", {"evidence/added"}),
+        (drop, "evidence.json", {"evidence/missing"}),
+        (drop, "evidence.intoto.json", {"evidence/missing"}),
+        (spell_in_another_way, "evidence.json", {"evidence/changed"}),
+        (spell_in_another_way, "evidence.intoto.json", {"evidence/changed"}),
+    ],
+)
+def test_the_code_of_a_finding(written: Path, spoil: Callable[[Path, str], None], name: str, codes: set[str]) -> None:
+    """An empty folder counts, too; of a document that is missing or changed, nothing more is said."""
+    copy = copy_of(written)
+    spoil(copy, name)
+    assert {one.code for one in verify_evidence(copy, None).findings} == codes
+
+
 def test_a_run_missing_between_two_is_named(folder: Folder, written: Path) -> None:
     """With everything else rewritten to fit."""
     copy, first, third = copy_of(written), names(folder)[0], names(folder)[2]
@@ -302,8 +331,8 @@ def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:
         (("--since", "yesterday", "--out", "x"), ExitCode.USAGE, "is not a date"),
         (("--since", "2100-01-01", "--out", "x"), ExitCode.ERROR, "no run since 2100-01-01"),
         (("nothing", "--out", "x"), ExitCode.ERROR, "no run matches"),
-        (("latest", "--out", "manifests"), ExitCode.ERROR, "manifests cannot be written: Directory not empty"),
-        (("latest", "--out", "lmsconf.yaml"), ExitCode.ERROR, "lmsconf.yaml cannot be written: Not a directory"),
+        (("latest", "--out", "manifests"), ExitCode.ERROR, "manifests is not empty"),
+        (("latest", "--out", "lmsconf.yaml"), ExitCode.ERROR, "lmsconf.yaml is not a folder"),
         (("latest", "--out", "no/such/x"), ExitCode.ERROR, "cannot be written"),
         (("latest", "--out", "x", "--key", "k.pem"), ExitCode.USAGE, "--key is for verify"),
         (("latest", "--out", "x", "--head", "0" * 64), ExitCode.USAGE, "--head is for verify"),

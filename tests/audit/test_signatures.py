@@ -34,6 +34,7 @@ from texts import text_of
 from lmsconf.audit.statement import load_public_key
 from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents import reports
+from lmsconf.documents.document import render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
 from lmsconf.documents.journal.journal_reader import REPORT, find_run, kept_path, kept_report_text
 from lmsconf.errors import ExitCode, Problem, SourceLocation
@@ -120,6 +121,15 @@ def test_an_unsigned_folder_does_not_pass_for_a_signed_one(folder: Folder, signe
     assert not (plain / "evidence.dsse.json").exists()
     ran = verified(plain, "--key", str(folder.root / "key.pub"))
     assert (ran.code, "the folder is not signed" in ran.err) == (ExitCode.ERROR, True)
+
+
+def test_a_statement_that_names_a_key_of_another_kind(signed: Path) -> None:
+    """That is a finding about the signature, not about the spelling of the statement."""
+    path = copy_of(signed) / "evidence.intoto.json"
+    statement = json.loads(path.read_text())
+    statement["predicate"]["signer"]["public_key"] = "no key"
+    path.write_text(render_json(statement))
+    assert {one.code for one in verify_evidence(path.parent, None).findings} == {"evidence/signature"}
 
 
 def test_each_byte_of_the_envelope_counts(signed: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_bad_seed_costs_nothing(lmsconf, tmp_path):
     (tmp_path / "bad.yaml").write_text("groups: [{nme: x}]", encoding="utf-8")
     code, _, said = lmsconf("reset", "--db", "w.db", "--seed", "bad.yaml", "--yes")
     assert code == 1
-    assert "bad.yaml: error: groups[0]: Object contains unknown field `nme`; an entry has id, managers" in said
+    assert "bad.yaml: error: groups[0]: Object contains unknown field `nme`; known: id, managers" in said
     assert groups() == ["Coaches"]
     assert not (tmp_path / "w.db.new").exists()
 

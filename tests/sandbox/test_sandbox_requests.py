@@ -51,6 +51,11 @@ def test_a_credential_is_required(api, given, path):
     assert api.ok("GET", "/groups")["groups"]
 
 
+def test_an_e_mail_is_refused_in_one_line(api):
+    """With what cannot be seen in it spelled out."""
+    assert api.no("POST", "/users", {"email": "bo@acme.example\n"}) == (400, r"'bo@acme.example\n' is not an e-mail")
+
+
 def test_unknown_paths_and_methods(api):
     """A path that is not there is 404; a method that a path does not take is 405 and names those it takes."""
     assert api.no("GET", "/nowhere") == (404, "there is no endpoint /nowhere")

@@ -94,12 +94,39 @@ def test_a_nul_is_kept(tmp_path):
 
 
 def test_a_seed_that_is_nested_too_deep_is_refused():
-    """Conditions within conditions are a problem of their section, however deep."""
+    """Conditions within conditions are a problem of their entry, however deep."""
     entry: dict[str, object] = {"name": "x"}
     for _ in range(600):
-        entry = {"name": "x", "conditions": [entry]}
-    (message,) = problems({"smart_groups": [entry]})
-    assert message.startswith("smart_groups: a value cannot be stored: ")
+        entry = {"field": "x", "conditions": [entry]}
+    (message,) = problems({"smart_groups": [{"name": "x", "conditions": [entry]}]})
+    assert message.startswith("smart_groups[0]: Object contains unknown field `conditions`")
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [
+        ("people", lambda laughs: laughs),
+        ("people", lambda laughs: {**PERSON, "first_name": laughs}),
+        ("people", lambda laughs: {**PERSON, "answers": {"x": laughs}}),
+        ("content_targets", lambda laughs: {"content": "x", "assign_to": laughs}),
+        ("content_targets", lambda laughs: {"content": "x", "assign_to": [{"group": laughs}]}),
+    ],
+)
+def test_aliases_of_aliases_are_refused_unread(section, entry):
+    """In the place of any value, lists that would be 10^100 texts are refused at once."""
+    laughs: object = "x"
+    for _ in range(100):
+        laughs = [laughs] * 10
+    (message,) = problems({section: [entry(laughs)]})
+    assert message.startswith(f"{section}[0]: Expected `")
+
+
+def test_of_two_choices_alike_the_last_is_named():
+    """As in the service, both are kept."""
+    with Store().write_transaction() as repository:
+        fields = [{"name": "x", "type": "CHOICE", "choices": ["a", "a"]}]
+        fill_workspace(repository, {"custom_fields": fields, "people": [{**PERSON, "answers": {"x": "a"}}]})
+        assert repository.number("SELECT choice = (SELECT max(id) FROM choices) FROM answers")
 
 
 def test_all_problems_are_told_together():
@@ -111,14 +138,21 @@ def test_all_problems_are_told_together():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"groups: [\n", "seed.yaml:2:1: did not find expected node content"),
+        (b"groups: [\n", "seed.yaml:2:1: while parsing a flow node: did not find expected node content"),
         (b"groups:\n- {name: a, name: b}\n", "seed.yaml:2:3: a key is a duplicate"),
         (b"- 1\n", "seed.yaml: it has no sections such as people"),
         (b"", "seed.yaml: it has no sections such as people"),
-        (b"groups: []\n---\npeople: []\n", "seed.yaml:2:1: but found another document"),
+        (
+            b"groups: []\n---\npeople: []\n",
+            "seed.yaml:2:1: expected a single document in the stream: but found another document",
+        ),
         (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is not text"),
         (b"groups: &all\n- *all\n", "seed.yaml:1:9: found unconstructable recursive node"),
-        (b"groups: " + b"[" * 2000 + b"]" * 2000, "seed.yaml:1:1008: exceeded maximum nesting depth"),
+        (
+            b"groups: " + b"[" * 2000 + b"]" * 2000,
+            "seed.yaml:1:1008: while increasing flow level: exceeded maximum nesting depth",
+        ),
+        (b"groups: " + b"[" * 950 + b"]" * 950, "seed.yaml: nested too deep"),
         (b"groups: \xff", "seed.yaml: it is not UTF-8"),
     ],
 )

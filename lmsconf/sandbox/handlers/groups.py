@@ -9,7 +9,10 @@ in no smart group.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import compress
+from operator import or_
 from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -36,13 +39,16 @@ _READINGS: Final = f"""
 """
 """Group, position, field and reading of each condition."""
 _MET_BY: Final = f"""
-    SELECT g.id, g.name, dense_rank() OVER (ORDER BY g.seq, r.position), r.reading, r.field,
+    SELECT g.id, g.name, r.position, r.reading, r.field,
         CASE r.reading WHEN 'choices' THEN p.choice ELSE '' END
     FROM ({_READINGS}) r JOIN groups g ON g.id = r.grp
         LEFT JOIN condition_choices p ON r.reading = 'choices' AND p.grp = r.grp AND p.position = r.position
     ORDER BY g.seq
 """
-"""Group, number, reading and field of each condition, for each choice that meets it; an empty one: any answer does."""
+"""Group, place, reading and field of each condition, for each choice that meets it.
+
+An empty choice: any answer to the field does. NULL: none does, the condition has no choices left.
+"""
 
 
 def _people(table: str, id: str) -> str:
@@ -220,7 +226,7 @@ def compute_members(context: RequestContext, group: str) -> list[str]:
 
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Json]]:
     """Person → references to their smart groups in creation order, for those of `people` who are active."""
-    groups, met_by = context.repository.cache_until_write(_conditions, *map(context.behaviour, _DIALECT))
+    groups, asked, met_by = context.repository.cache_until_write(_conditions, *map(context.behaviour, _DIALECT))
     met: defaultdict[Value, int] = defaultdict(int)
     query = """
         SELECT p.id, a.field, a.choice FROM people p LEFT JOIN answers a ON a.person = p.id
@@ -228,25 +234,31 @@ def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[
     """
     for person, field, choice in context.repository.rows(query, encode_ids(people)):
         met[person] |= met_by.get((field, choice), 0) | met_by.get((field, ""), 0)
-    return {
-        person: [group for group, conditions in groups if conditions & bits == conditions]
-        for person, bits in met.items()
-    }
+    return {person: list(_without_unmet(groups, asked & ~bits)) for person, bits in met.items()}
 
 
-def _conditions(repository: Repository) -> tuple[list[tuple[Json, int]], Mapping[_Answer, int]]:
-    """The conditions of all smart groups as bits: those of each group, and those that each answer meets.
+def _conditions(repository: Repository) -> tuple[list[Json], int, Mapping[_Answer, int]]:
+    """References to all smart groups, the bits of their conditions, and the bits of those that each answer meets.
 
-    A page of people can be in thousands of groups: operations on long integers take far less time than counting.
+    A page of people can be in thousands of groups: some operations on long integers per person take far less time than
+    a look at each group. So there is a bit for each place of a condition and each group, those of one place side by
+    side. A condition that everybody meets has none: it is not asked for.
     """
-    conditions: defaultdict[tuple[Value, Value], int] = defaultdict(int)
+    rows = repository.rows(_MET_BY)
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(row[:2] for row in rows))}
     met_by: defaultdict[_Answer, int] = defaultdict(int)
-    for group, name, number, reading, field, choice in repository.rows(_MET_BY):
-        bit = 0 if reading == "always" else 1 << cast(int, number)
-        conditions[group, name] |= bit
-        met_by[field, choice] |= bit
-    references = ({"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in conditions)
-    return list(zip(references, conditions.values(), strict=True)), met_by
+    for group, name, place, reading, field, choice in rows:
+        if reading != "always":
+            met_by[field, choice] |= 1 << cast(int, place) * len(numbers) + numbers[group, name]
+    groups: list[Json] = [{"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in numbers]
+    return groups, reduce(or_, met_by.values(), 0), met_by
+
+
+def _without_unmet(groups: Sequence[Json], unmet: int) -> Iterator[Json]:
+    """The groups without a bit at any place."""
+    missed = reduce(or_, (unmet >> place for place in range(0, unmet.bit_length(), len(groups) or 1)), 0)
+    flags = f"{missed & (1 << len(groups)) - 1:0{len(groups)}b}"[::-1]  # the last group is written first
+    return compress(groups, flags.encode().translate(bytes.maketrans(b"01", b"\1\0")))
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

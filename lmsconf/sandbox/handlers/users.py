@@ -109,7 +109,7 @@ FIRST_LANGUAGE: Final = "en"
 
 
 _NO_EMAIL: Final = {
-    r"SELECT quote(:email) || ' is not an e-mail' "
+    r"SELECT repr(:email) || ' is not an e-mail' "
     r"WHERE NOT matches(:email, '[^@\s]+@[^@\s.]+(\.[^@\s.]+)+')": bad_request
 }
 _HAVE_EMAIL: Final = "FROM people WHERE casefold(email) = casefold(:email)"
@@ -213,7 +213,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "users.update-email": Sql(
         refusals={
             **_NO_EMAIL,
-            "SELECT 'another user has the e-mail ' || quote(:email) "
+            "SELECT 'another user has the e-mail ' || repr(:email) "
             f"WHERE EXISTS (SELECT 1 {_HAVE_EMAIL} AND id != :userId)": conflict,
         },
         changes=["UPDATE people SET email = :email WHERE id = :userId"],
