@@ -64,12 +64,6 @@ def write_evidence(
     mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name.
     Raises LmsconfError.
     """
-    hint = "Name a folder that does not exist yet, or an empty one."
-    refuse_if(
-        (folder.is_symlink() or (folder.exists() and not folder.is_dir()), f"{folder} is not a folder", hint),
-        (folder.is_dir() and any(folder.iterdir()), f"{folder} is not empty", hint),
-        error=LmsconfError,
-    )
     with _replaced(folder) as place:
         digests: dict[str, str] = {}
         entries: list[dict[str, Json]] = []
@@ -142,16 +136,20 @@ def _mask(copies: dict[str, bytes], mask: Mask) -> None:
 def _replaced(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that takes the place of `folder` at the end. Raises LmsconfError if that fails."""
     above, begin = folder.absolute().parent, f".{folder.name[:100]}."
-    with (
-        os_errors_as(
-            f"{folder} cannot be written",
-            "Check that the folder above it exists and is writable, and that there is free space.",
-        ),
-        TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place,
+    hint = "Name a folder that does not exist yet, or an empty one."
+    with os_errors_as(
+        f"{folder} cannot be written",
+        "Check that the folder above it exists and is writable, and that there is free space.",
     ):
-        yield Path(place)
-        Path(place).replace(folder)
-        fsync_folder(above)
+        refuse_if(
+            (folder.is_symlink() or (folder.exists() and not folder.is_dir()), f"{folder} is not a folder", hint),
+            (folder.is_dir() and any(folder.iterdir()), f"{folder} is not empty", hint),
+            error=LmsconfError,
+        )
+        with TemporaryDirectory(dir=above, prefix=begin, suffix=".tmp", ignore_cleanup_errors=True) as place:
+            yield Path(place)
+            Path(place).replace(folder)
+            fsync_folder(above)
 
 
 def _write(place: Path, path: str, content: bytes) -> str:

@@ -250,8 +250,11 @@ def _conditions(repository: Repository) -> tuple[list[Json], int, Mapping[_Answe
     for group, name, place, reading, field, choice in rows:
         if reading != "always":
             met_by[field, choice] |= 1 << cast(int, place) * len(numbers) + numbers[group, name]
-    groups: list[Json] = [{"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in numbers]
-    return groups, reduce(or_, met_by.values(), 0), met_by
+    return (
+        [{"groupId": group, "groupType": SMART_GROUP, "name": name} for group, name in numbers],
+        reduce(or_, met_by.values(), 0),
+        met_by,
+    )
 
 
 def _without_unmet(groups: Sequence[Json], unmet: int) -> Iterator[Json]:
