@@ -10,12 +10,13 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final
 
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, calls_by_address, is_creation
-from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Change, Plan
@@ -58,14 +59,17 @@ def _renamed(value: Json, rename: Callable[[str], str]) -> Json:
 
 
 def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
-    field = str(condition["field"])
+    field = condition.get("field")
+    if not isinstance(field, str):
+        return condition
     choices = _renamed(condition.get("choices"), partial(rename, CUSTOM_FIELD, field))
     return {**condition, "field": rename(CUSTOM_FIELD, field), **({"choices": choices} if choices else {})}
 
 
 def _audience(audience: Json, rename: Callable[..., str]) -> Json:
-    kinds = members(audience).items()
-    return {kind: _renamed(name, partial(rename, kind)) for kind, name in kinds} if kinds else audience
+    if not isinstance(audience, dict):
+        return audience
+    return {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in audience.items()}
 
 
 def references(form: Mapping[str, Json]) -> Iterator[Address]:
