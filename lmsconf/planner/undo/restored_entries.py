@@ -100,8 +100,9 @@ class Drafter:
             else:
                 self._undo_update(kind, change, then)
         # Names are told first, because values refer to them.
-        self.in_values = [one for one in self.conflicts if not one.is_of_name]
-        self.conflicts = [one for one in self.conflicts if one.is_of_name]
+        self.conflicts, self.in_values = (
+            [one for one in self.conflicts if one.is_of_name == are_names] for are_names in (True, False)
+        )
         self._leave_taken_names()
         self._give_answers_back()
 
@@ -163,8 +164,7 @@ class Drafter:
         else:
             live = None if row is None else times.body_now(kind, row)
             made = None if is_deleted or row is None else times.body_made(change.after)
-            if made is None:
-                before = {key: value for key, value in before.items() if value is not None}
+            before = {key: value for key, value in before.items() if value is not None or made is not None}
             is_restored = restores(before, made, live)
             if is_restored:
                 self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))

@@ -16,7 +16,7 @@ from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, calls_by_address, is_creation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Change, Plan
@@ -40,7 +40,7 @@ def map_references(form: Mapping[str, Json], rename: Callable[..., str]) -> dict
                 choices = {field: _renamed(one, partial(rename, CUSTOM_FIELD, field)) for field, one in answers.items()}
                 changed[key] = {rename(CUSTOM_FIELD, field): one for field, one in choices.items()}
             case "conditions", [*conditions]:
-                changed[key] = [_condition(one, rename) if isinstance(one, dict) else one for one in conditions]
+                changed[key] = [_condition(members(one), rename) or one for one in conditions]
             case "assign_to", [*audiences]:
                 changed[key] = [_audience(one, rename) for one in audiences]
     return changed
@@ -67,9 +67,9 @@ def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
 
 
 def _audience(audience: Json, rename: Callable[..., str]) -> Json:
-    if not isinstance(audience, dict):
-        return audience
-    return {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in audience.items()}
+    names = members(audience).items()
+    renamed = {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in names}
+    return renamed or audience
 
 
 def references(form: Mapping[str, Json]) -> Iterator[Address]:
