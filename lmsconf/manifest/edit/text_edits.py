@@ -285,9 +285,10 @@ def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     beside = (kept or rows)[-1]
     indent = " " * (beside.start - buffer.line_start(beside.start))
     if node.added_keys:
-        # The keys of an entry, without the dash before the first.
-        lines = (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, ""))
-        splices.append(buffer.insert_lines(rows[-1].end, lines))
+        # The lines of an entry, without the dash before the first.
+        splices.append(
+            buffer.insert_lines(rows[-1].end, (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, "")))
+        )
     elif node.added:
         splices.append(buffer.insert_lines(rows[-1].end, _new_items(buffer, node, beside, indent)))
     elif node.kind == "list" and not kept:
@@ -302,30 +303,27 @@ def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> TextEdit:
     """Remove one part, with the comment about it. Raises UnsafeEdit."""
     row = rows[at]
-    line_start = buffer.line_start(row.start)
     if not buffer.begins_line(row.start):
         # The part is on the line of a dash: the next one moves there.
         if at + 1 >= len(rows) or at + 1 in node.removed:
             raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
         return TextEdit(row.start, rows[at + 1].start)
-    start = row.comment if node.commented and _is_comment_about_part(buffer, rows, at) else line_start
-    is_below_blank = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
-    is_first = at == 0 and len(node.removed) < len(rows)
-    # New keys come below the last one, and above the blank lines that follow it.
-    is_replaced = bool(node.added_keys) and at == len(rows) - 1
-    if is_replaced or not (is_below_blank or is_first):
-        return TextEdit(start, row.end)
+    start = row.comment if node.commented and _is_comment_about_part(buffer, rows, at) else buffer.line_start(row.start)
     # Of the blank lines around a removed part those above are kept; a block does not begin with one.
-    return TextEdit(start, cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, row.end)).end())
+    is_below_blank = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
+    takes_blanks = is_below_blank or (at == 0 and len(node.removed) < len(rows))
+    # New keys come in the place of the last one, above the blank lines that follow it.
+    is_replaced = bool(node.added_keys) and at == len(rows) - 1
+    blanks = cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, row.end))
+    return TextEdit(start, blanks.end() if takes_blanks and not is_replaced else row.end)
 
 
 def _is_comment_about_part(buffer: TextBuffer, rows: Sequence[Part], at: int) -> bool:
     """Whether a comment above a part is about that part, and not about the whole list."""
-    if at > 0 or len(rows) == 1 or any(other.comment < buffer.line_start(other.start) for other in rows[1:]):
-        return True
+    others_have_one = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
     # A comment above the first item alone may be about the list, unless that has one in the line of its key.
-    above = rows[0].comment
-    return re.match(r"\s*[^\s#].*\s#", buffer.text[buffer.line_start(above - 1) : above]) is not None
+    list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment]
+    return at > 0 or len(rows) == 1 or others_have_one or re.match(r"\s*[^\s#].*\s#", list_line) is not None
 
 
 def _new_items(buffer: TextBuffer, node: Node, beside: Part, indent: str) -> Iterator[str]:

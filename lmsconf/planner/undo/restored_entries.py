@@ -13,7 +13,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import count_noun, normalize_name
+from lmsconf.model.names import count_noun, grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
@@ -43,11 +43,6 @@ class LeftAlone(Struct, frozen=True, kw_only=True):
     reason: str
     key: str = ""
     values: tuple[Json, Json, Json] | None = None
-
-    @property
-    def is_of_name(self) -> bool:
-        """Whether it is the name of a resource that the run renamed."""
-        return self.key == KINDS[self.change.address.kind].name_key and self.change.action is not Action.CREATE
 
 
 class Draft(Struct, kw_only=True, eq=False):
@@ -100,9 +95,11 @@ class Drafter:
             else:
                 self._undo_update(kind, change, then)
         # Names are told first, because values refer to them.
-        self.conflicts, self.in_values = (
-            [one for one in self.conflicts if one.is_of_name == are_names] for are_names in (True, False)
+        by = grouped(
+            self.conflicts,
+            lambda one: one.key == KINDS[one.change.address.kind].name_key and one.change.action is not Action.CREATE,
         )
+        self.conflicts, self.in_values = by.get(True, []), by.get(False, [])
         self._leave_taken_names()
         self._give_answers_back()
 
@@ -112,8 +109,14 @@ class Drafter:
 
     def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
         """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
-        reason = f"{key or 'it'} has changed since the run, and is left alone"
-        self.conflicts.append(LeftAlone(change=change, reason=reason, key=key, values=(before, made, live)))
+        self.conflicts.append(
+            LeftAlone(
+                change=change,
+                reason=f"{key or 'it'} has changed since the run, and is left alone",
+                key=key,
+                values=(before, made, live),
+            )
+        )
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""

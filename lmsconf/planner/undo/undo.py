@@ -19,7 +19,7 @@ from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.undo.restored_entries import Draft, Drafter, LeftAlone
-from lmsconf.planner.undo.three_way_merge import Body, Names, Times, named_parts, with_names
+from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
 
@@ -75,8 +75,7 @@ def _entries(
     if not kind.is_relation:
         if not body and not draft.absent:
             return []
-        id: Body = {} if draft.row is None else {"id": draft.row.id}
-        body = {**id, **body, kind.name_key: _name_after(draft)}
+        body = {**({} if draft.row is None else {"id": draft.row.id}), **body, kind.name_key: _name_after(draft)}
     wrong: list[Problem] = []
     entry = ManifestEntry(
         body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append

@@ -68,8 +68,7 @@ def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
 
 def _audience(audience: Json, rename: Callable[..., str]) -> Json:
     names = members(audience).items()
-    renamed = {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in names}
-    return renamed or audience
+    return {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in names} or audience
 
 
 def references(form: Mapping[str, Json]) -> Iterator[Address]:
