@@ -236,16 +236,17 @@ def _contradictions(context: LintContext, assignments: Sequence[DesiredResource[
     groups = (one for one in assignments if one.spec.audience.kind != USER)
     audiences = sorted(groups, key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
     for declared in assignments:
-        found = ((one, _contradiction(context, declared.spec, one.spec)) for one in audiences)
-        other, message = next((pair for pair in found if pair[1] is not None), (declared, None))
-        if message is not None:
-            yield lint_problem(
-                "lint/contradicting-assignments",
-                message,
-                source=declared.source,
-                address=declared.address,
-                remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
-            )
+        for other in audiences:
+            message = _contradiction(context, declared.spec, other.spec)
+            if message is not None:
+                yield lint_problem(
+                    "lint/contradicting-assignments",
+                    message,
+                    source=declared.source,
+                    address=declared.address,
+                    remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
+                )
+                break
 
 
 def _is_empty(context: LintContext, audience: Address) -> bool:

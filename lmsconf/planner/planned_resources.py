@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
@@ -209,10 +210,7 @@ def find_left_alone(
 
     results: of matching; a live resource that is ignored by its current name is not renamed either.
     """
-    named = [(entry, entry.address) for entry in entries if entry.applies_in(policy.workspace)]
-    ignored = {name for _, name in named if matches_patterns(name, policy.leave_alone)}
-    renamed = ((match.declared, Address.of(match.address.kind, name)) for match, name in _renamed(results))
-    named += [pair for pair in renamed if policy.leave_alone and pair[0].address not in ignored]
+    here = ((entry, entry.address) for entry in entries if entry.applies_in(policy.workspace))
     return (
         Problem(
             code="identity/left-alone",
@@ -222,8 +220,19 @@ def find_left_alone(
             source=entry.source,
             address=str(entry.address),
         )
-        for entry, name in named
+        for entry, name in chain(here, _current_names(results, policy))
         if matches_patterns(name, policy.leave_alone)
+    )
+
+
+def _current_names(
+    results: Iterable[MatchResult[Any, Any]], policy: Policy
+) -> Iterator[tuple[DesiredResource[Any], Address]]:
+    """Return the declared renames, with the current address; not those whose new name `leave_alone` ignores already."""
+    return (
+        (match.declared, Address.of(match.address.kind, name))
+        for match, name in (_renamed(results) if policy.leave_alone else ())
+        if not matches_patterns(match.address, policy.leave_alone)
     )
 
 

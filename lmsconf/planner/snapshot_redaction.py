@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from itertools import chain, count, repeat
@@ -48,7 +48,7 @@ from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, Per
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.forms import texts_in
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction, SnapshotRow
 from lmsconf.planner.read.needed_listings import emails_of
 
@@ -155,22 +155,28 @@ class RedactionContext:
         )
 
 
-def _stand_ins(snapshot: Snapshot) -> tuple[Mapping[ListOfPeople, Sequence[RemoteId]], Sequence[PersonRow]]:
-    """Return an id for each person who is only counted, by list, and placeholders of those in the listing of people.
+class UnnamedPeople:
+    """The people who are only counted in a redacted snapshot.
 
-    The id of a placeholder is also its label. Lists share none: a redacted snapshot does not show who is in several.
+    counted: in which numbers, by list. stand_ins: placeholders so far; the id of each is also its label. Lists share
+    none, since a redacted snapshot does not show who is in several.
     """
-    numbers = count(1)
-    ids: defaultdict[ListOfPeople, list[RemoteId]] = defaultdict(list)
-    people: list[PersonRow] = []
-    for row in snapshot.rows(UnnamedRow):
-        place = (row.kind, row.of, row.list)
-        for archived in chain(repeat(False, row.active), repeat(True, row.archived)):
-            id = RemoteId(f"unnamed person {next(numbers)}")
-            people.append(PersonRow(id, id, archived, stand_in=True))
-            ids[place].append(id)
-        ids[place] += [RemoteId(f"unnamed {next(numbers)}") for _ in range(row.unknown)]
-    return ids, people
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.counted: Mapping[ListOfPeople, list[UnnamedRow]] = grouped(
+            snapshot.rows(UnnamedRow), lambda row: (row.kind, row.of, row.list)
+        )
+        self.stand_ins: list[PersonRow] = []
+        self._numbers = count(1)
+
+    def ids(self, place: ListOfPeople) -> Iterator[RemoteId]:
+        """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
+        for row in self.counted.get(place, ()):
+            for archived in chain(repeat(False, row.active), repeat(True, row.archived)):
+                id = RemoteId(f"unnamed person {next(self._numbers)}")
+                self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
+                yield id
+            yield from (RemoteId(f"unnamed {next(self._numbers)}") for _ in range(row.unknown))
 
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
@@ -223,35 +229,36 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     if snapshot.redaction is None:
         return snapshot
     emails = {pseudonym(snapshot.redaction.salt, email): email for email in named_people(manifests)}
-    unnamed, stand_ins = _stand_ins(snapshot)
-    more = {PersonRow.listing: stand_ins}
-    listings = {
-        name: replace(listing, rows=(*_restored_rows(name, listing.rows, emails, unnamed), *more.get(name, ())))
-        for name, listing in snapshot.listings.items()
-        if name != UnnamedRow.listing
-    }
+    unnamed = UnnamedPeople(snapshot)
+    listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
+    # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
+    for name in sorted(listings, key=lambda name: (name == PersonRow.listing, name)):
+        listings[name] = replace(listings[name], rows=tuple(_restored_rows(name, listings[name].rows, emails, unnamed)))
     return replace(snapshot, listings=listings)
 
 
 def _restored_rows(
-    listing: str,
-    rows: Iterable[Any],
-    emails: Mapping[str, str],
-    unnamed: Mapping[ListOfPeople, Sequence[RemoteId]],
+    listing: str, rows: Iterable[Any], emails: Mapping[str, str], unnamed: UnnamedPeople
 ) -> Iterator[HasId]:
-    """Yield rows with the e-mails of those who are named, then one for each admin and assignment only counted.
+    """Yield rows with the e-mails of those who are named, then a placeholder for each person who is only counted.
 
     emails: pseudonym → e-mail; any other label stays as it is. An assignment only counted has no settings and times.
     """
     key = {PersonRow.listing: "email", AdminRow.listing: "name"}.get(listing)
     for row in rows:
         label = {} if key is None else {key: emails.get(getattr(row, key), getattr(row, key))}
-        yield replace(row, **label, **_changed_lists(row, lambda place, ids: ids.union(unnamed.get(place, ()))))
-    for (kind, content, type), ids in unnamed.items():
-        if listing == AdminRow.listing == kind:
-            yield from (AdminRow(id, id) for id in ids)
-        if listing == TargetRow.listing == kind:
-            yield from (TargetRow(RemoteId(content), id, type) for id in ids)
+        yield replace(row, **label, **_changed_lists(row, lambda place, ids: ids.union(unnamed.ids(place))))
+    if listing == PersonRow.listing:
+        yield from unnamed.stand_ins
+    if listing == AdminRow.listing:
+        yield from (AdminRow(id, id) for id in unnamed.ids((ADMIN, "", "admins")))
+    if listing == TargetRow.listing:
+        yield from (
+            TargetRow(RemoteId(content), id, type)
+            for kind, content, type in unnamed.counted
+            if kind == CONTENT_TARGET
+            for id in unnamed.ids((kind, content, type))
+        )
 
 
 def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:

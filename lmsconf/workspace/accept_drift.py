@@ -237,10 +237,10 @@ def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     if source is None or source.file not in edits.after:
         return problem
     new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
-    changes = difflib.SequenceMatcher(None, new, old).get_opcodes()
-    # Of a problem of a whole file, the line is 0.
-    own = (one for one in changes if one[1] < source.line <= one[2])
-    tag, start, _, old_start, old_end = next(own, ("equal", 0, 0, 0, 0))
-    column = source.column if tag == "equal" else 0
-    line = min(old_start + source.line - start, old_end)
-    return replace(problem, source=SourceLocation(source.file, line, column, source.each))
+    for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
+        if start < source.line <= end:
+            column = source.column if tag == "equal" else 0
+            line = min(old_start + source.line - start, old_end)
+            return replace(problem, source=SourceLocation(source.file, line, column, source.each))
+    # It is about the whole file, or YAML has more lines than there are line feeds.
+    return problem

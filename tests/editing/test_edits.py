@@ -17,14 +17,14 @@ from manifest.cases import Case, cases
 from msgspec.structs import replace
 
 from lmsconf.apply.python_api import Project as ApiProject
-from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.files import write_all_or_none
-from lmsconf.workspace.accept_drift import DriftedProject
+from lmsconf.workspace.accept_drift import DriftedProject, ManifestEdits, locate_on_disk
 from lmsconf.workspace.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -359,3 +359,11 @@ def test_an_edit_that_makes_another_difference_is_refused(tmp_path: Path) -> Non
                              parse_manifests=lambda _: manifests, compute_drift=lambda _: other)  # fmt: skip
     with pytest.raises(ProblemsFound, match="group/B: with the edit it would be"):
         drifted.accept(["group/A"])
+
+
+@pytest.mark.parametrize("line", [0, 3])
+def test_a_problem_in_no_line_of_the_edited_file_stays_where_it_is(line: int) -> None:
+    """It is about the whole file, or the parser has counted more lines than there are line feeds."""
+    edits = ManifestEdits(accepted=(), renamed={}, before={"a": b"x: 1\r"}, after={"a": b"x: 1\ry: 2\r"}, problems=())
+    problem = Problem(code="any", message="any", source=SourceLocation("a", line, 1))
+    assert locate_on_disk(problem, edits) == problem

@@ -17,9 +17,12 @@ from flow.shell import Ran, lmsconf
 from msgspec.structs import replace
 from texts import text_of
 
+from lmsconf.documents.snapshot_file import loads
 from lmsconf.kinds.user.types import HolderRow
 from lmsconf.model.address import RemoteId
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.snapshot import Listing
+from lmsconf.planner.snapshot_redaction import UnnamedRow, restore_snapshot
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
@@ -261,6 +264,15 @@ def test_people_whom_nobody_names_are_counted_as_the_live_plan_counts_them(tmp_p
     assert "unnamed person 1" in text
     emails = set(re.findall(r"person\d+@acme\.example", text))
     assert emails <= {"person1@acme.example", "person7@acme.example"}
+
+
+def test_numbers_of_lists_that_are_not_there_make_no_people(project: Project) -> None:
+    """A file with two million people in a group that it does not have is read as one without that number."""
+    snapshot = loads((project.root / "red.json").read_text())
+    gone = UnnamedRow("group", RemoteId("gone"), "members", 2_000_000, 0, 0)
+    numbers = Listing(rows=(gone, *snapshot.rows(UnnamedRow)))
+    told = replace(snapshot, listings={**snapshot.listings, UnnamedRow.listing: numbers})
+    assert restore_snapshot(told, Manifests()) == restore_snapshot(snapshot, Manifests())
 
 
 def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:

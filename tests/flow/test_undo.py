@@ -17,7 +17,7 @@ from texts import text_of
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.journal.journal_folder import decode_line, encode_line
 from lmsconf.documents.snapshot_file import dumps, loads
-from lmsconf.planner.undo.three_way_merge import restores
+from lmsconf.planner.undo.three_way_merge import restores, with_names
 
 from .project import Project
 from .shell import lmsconf
@@ -476,3 +476,8 @@ def test_what_has_more_than_before_is_not_as_it_was() -> None:
     before, after = {"mandatory": True}, {"mandatory": False}
     assert restores(before, after, {"mandatory": True}) is False
     assert restores(before, after, {"mandatory": True, "visible_until": "2027-01-01T00:00:00Z"}) is None
+
+
+def test_a_form_that_is_none_of_a_manifest_keeps_its_names() -> None:
+    form: dict[str, Any] = {"conditions": [{"choices": ["A"]}], "assign_to": [{"strange": "Team"}, "an-id"]}
+    assert with_names(form, {("custom_field", "A"): "B"}) == form

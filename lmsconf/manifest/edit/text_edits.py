@@ -282,9 +282,16 @@ def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
         rows.append(Part(buffer.comment_above(start, rf" {{{begin - start}}}#"), begin, buffer.next_line(end)))
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
     splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
-    if node.added or node.added_keys:
-        splices.append(buffer.insert_lines(rows[-1].end, _new_lines(buffer, node, (kept or rows)[-1])))
-    elif not kept and node.kind == "list":
+    beside = (kept or rows)[-1]
+    indent = " " * (beside.start - buffer.line_start(beside.start))
+    if node.added_keys:
+        # The lines of an entry, without the dash before the first.
+        splices.append(
+            buffer.insert_lines(rows[-1].end, (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, "")))
+        )
+    elif node.added:
+        splices.append(buffer.insert_lines(rows[-1].end, _new_items(buffer, node, beside, indent)))
+    elif node.kind == "list" and not kept:
         # After the key, or the anchor of the list, stands `[]` then.
         key = next(key for key, value in cast(Node, node.parent).parts if value is node)
         begins = node.outer if node.outer < node.start else buffer.skip_blanks(key.end, lines=False)
@@ -294,29 +301,33 @@ def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[Part], at: int) -> TextEdit:
-    """Remove one part, with the comment above it if comments in this list are about single items."""
+    """Remove one part, with the comment about it. Raises UnsafeEdit."""
     row = rows[at]
     if not buffer.begins_line(row.start):
         # The part is on the line of a dash: the next one moves there.
         if at + 1 >= len(rows) or at + 1 in node.removed:
             raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
         return TextEdit(row.start, rows[at + 1].start)
-    # A comment above the first item alone may be about the whole list, unless that has one in the line of its key.
-    list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment] if rows[0].comment else ""
-    others = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
-    is_about_item = at > 0 or len(rows) == 1 or others or re.match(r"\s*[^\s#].*\s#", list_line) is not None
-    start = row.comment if node.commented and is_about_item else buffer.line_start(row.start)
-    is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
-    # Of the blank lines around a removed item those above are kept; a list does not begin with one.
-    takes_blanks = is_blank_above or (at == 0 and len(node.removed) < len(rows))
+    start = row.comment if node.commented and _is_comment_about_part(buffer, rows, at) else buffer.line_start(row.start)
+    # Of the blank lines around a removed part those above are kept; a block does not begin with one.
+    is_below_blank = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
+    takes_blanks = is_below_blank or (at == 0 and len(node.removed) < len(rows))
+    # New keys come in the place of the last one, above the blank lines that follow it.
+    is_replaced = bool(node.added_keys) and at == len(rows) - 1
     blanks = cast("re.Match[str]", _EMPTY_LINES.match(buffer.text, row.end))
-    return TextEdit(start, blanks.end() if takes_blanks else row.end)
+    return TextEdit(start, blanks.end() if takes_blanks and not is_replaced else row.end)
 
 
-def _new_lines(buffer: TextBuffer, node: Node, beside: Part) -> Iterator[str]:
-    """Yield the lines of new parts; mappings in block style if those of the list are, or the line is too long."""
-    indent = " " * (beside.start - buffer.line_start(beside.start))
-    yield from (f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys, ""))
+def _is_comment_about_part(buffer: TextBuffer, rows: Sequence[Part], at: int) -> bool:
+    """Whether a comment above a part is about that part, and not about the whole list."""
+    others_have_one = any(other.comment < buffer.line_start(other.start) for other in rows[1:])
+    # A comment above the first item alone may be about the list, unless that has one in the line of its key.
+    list_line = buffer.text[buffer.line_start(rows[0].comment - 1) : rows[0].comment]
+    return at > 0 or len(rows) == 1 or others_have_one or re.match(r"\s*[^\s#].*\s#", list_line) is not None
+
+
+def _new_items(buffer: TextBuffer, node: Node, beside: Part, indent: str) -> Iterator[str]:
+    """Yield the lines of new items; mappings in block style if those of the list are, or the line is too long."""
     gap = buffer.text[beside.start + 1 : buffer.skip_blanks(beside.start + 1, lines=False)] or " "
     in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:

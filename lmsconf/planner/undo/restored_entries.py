@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import count_noun, normalize_name
+from lmsconf.model.names import count_noun, grouped, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.undo.kept_state import answered_since, archived_instead, why_not_emptied
 from lmsconf.planner.undo.three_way_merge import (
@@ -28,10 +26,23 @@ from lmsconf.planner.undo.three_way_merge import (
     restores,
     same,
 )
-from lmsconf.planner.undo.undone_run import MARK, renamed_parts, shown_name
+from lmsconf.planner.undo.undone_run import renamed_parts, shown_name
 
 _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
+
+
+class LeftAlone(Struct, frozen=True, kw_only=True):
+    """What an undo leaves alone of a change, and why.
+
+    values: of what others have changed since, the value before the run, as the run made it, and now. key: which holds
+    them; empty if they are whole entries.
+    """
+
+    change: Change
+    reason: str
+    key: str = ""
+    values: tuple[Json, Json, Json] | None = None
 
 
 class Draft(Struct, kw_only=True, eq=False):
@@ -55,12 +66,16 @@ class Draft(Struct, kw_only=True, eq=False):
 
 
 class Drafter:
-    """Drafts the entries that undo the changes of a run. conflicts: what it leaves alone, and why."""
+    """Drafts the entries that undo the changes of a run.
+
+    conflicts, in_values: what it leaves alone: first names and what they keep from being undone, then values.
+    """
 
     def __init__(self, times: Times) -> None:
         self._times, self._run = times, times.run
         self.drafts: list[Draft] = []
-        self.conflicts: list[Problem] = []
+        self.conflicts: list[LeftAlone] = []
+        self.in_values: list[LeftAlone] = []
         self._deleted_fields: set[str] = set()
 
     def undo(self, changes: Iterable[Change]) -> None:
@@ -79,26 +94,29 @@ class Drafter:
                 self._undo_deletion(kind, change, then)
             else:
                 self._undo_update(kind, change, then)
+        # Names are told first, because values refer to them.
+        by = grouped(
+            self.conflicts,
+            lambda one: one.key == KINDS[one.change.address.kind].name_key and one.change.action is not Action.CREATE,
+        )
+        self.conflicts, self.in_values = by.get(True, []), by.get(False, [])
         self._leave_taken_names()
         self._give_answers_back()
 
-    def leave(self, change: Change, reason: str, hint: str | None = None) -> None:
+    def leave(self, change: Change, reason: str) -> None:
         """Leave a change alone, or a part of it, for a reason."""
-        address = str(change.address)
+        self.conflicts.append(LeftAlone(change=change, reason=reason))
+
+    def _leave_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+        """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
         self.conflicts.append(
-            Problem(
-                code="undo/conflict",
-                message=f"{address}: {reason}",
-                hint=hint,
-                severity=Severity.WARNING,
-                address=address,
+            LeftAlone(
+                change=change,
+                reason=f"{key or 'it'} has changed since the run, and is left alone",
+                key=key,
+                values=(before, made, live),
             )
         )
-
-    def _leave_changed(self, change: Change, what: str, before: Json, made: Json, live: Json) -> None:
-        """Leave alone what others have changed. before: its value before the run; made: as the run made it."""
-        hint = f"Before the run: {_shown(before)}. The run made: {_shown(made)}. Live now: {_shown(live)}."
-        self.leave(change, f"{what} has changed since the run, and is left alone", hint)
 
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
@@ -149,11 +167,12 @@ class Drafter:
         else:
             live = None if row is None else times.body_now(kind, row)
             made = None if is_deleted or row is None else times.body_made(change.after)
+            before = {key: value for key, value in before.items() if value is not None or made is not None}
             is_restored = restores(before, made, live)
             if is_restored:
                 self.drafts.append(Draft(change=change, kind=kind, row=row, body=before))
             elif is_restored is None:
-                self._leave_changed(change, "it", before, made, live)
+                self._leave_changed(change, "", before, made, live)
 
     def _undo_deletion(self, kind: Kind, change: Change, row: Any) -> None:
         """Draft what the run deleted, to be created again, unless it was not deleted, or is there again."""
@@ -328,12 +347,3 @@ def _filled_since(made: Body, live: Body) -> str | None:
     """Return which text or list that the run did not declare is not empty now."""
     key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
     return None if key is None else f"it has {key} now, which the run did not give it"
-
-
-def _shown(value: Json) -> str:
-    """Return a value for people to read, also of what is not there."""
-    if value is None or value == []:
-        return "nothing"
-    told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-    whole = told.replace(MARK, "")
-    return whole if len(whole) <= 200 else f"{whole[:200]}…"

@@ -7,6 +7,7 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,10 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
-from lmsconf.planner.undo.restored_entries import Draft, Drafter
+from lmsconf.planner.undo.restored_entries import Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 
@@ -29,16 +30,17 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
     """
     run, drafter = times.run, Drafter(times)
     changes = [change for change in run.plan.changes if run.is_done(change)]
-    for change in changes:
-        if change.address in left:
-            drafter.leave(change, left[change.address])
+    skipped = [LeftAlone(change=one, reason=left[one.address]) for one in changes if one.address in left]
     drafter.undo(change for change in changes if change.address not in left)
     names: Names = {at: name for draft in drafter.drafts for at, name in _names_after(draft, times).items()}
     made = [(entry, draft) for draft in drafter.drafts for entry in _entries(draft, names, drafter, run.name)]
     manifests = Manifests(
         declared=tuple(entry for entry, _ in made if isinstance(entry, DesiredResource)),
         absent=tuple(entry for entry, _ in made if isinstance(entry, DeleteEntry)),
-        problems=(*_limits(changes, [draft for _, draft in made]), *drafter.conflicts),
+        problems=(
+            *_limits(changes, [draft for _, draft in made]),
+            *(_conflict(one, names) for one in (*skipped, *drafter.conflicts, *drafter.in_values)),
+        ),
         digest=sha256({"undo": run.name}),
     )
     return manifests, {entry.address: draft.change for entry, draft in made}
@@ -73,7 +75,7 @@ def _entries(
     if not kind.is_relation:
         if not body and not draft.absent:
             return []
-        body = {kind.name_key: _name_after(draft), **({} if draft.row is None else {"id": draft.row.id}), **body}
+        body = {**({} if draft.row is None else {"id": draft.row.id}), **body, kind.name_key: _name_after(draft)}
     wrong: list[Problem] = []
     entry = ManifestEntry(
         body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append
@@ -98,6 +100,31 @@ def _limits(changes: Sequence[Change], drafts: Sequence[Draft]) -> Iterator[Prob
         for change in changes
         if change.undo.level is not UndoLevel.FULL and change.address in undone
     )
+
+
+def _conflict(left: LeftAlone, names: Names) -> Problem:
+    """Return what is left alone, and why. names: those that live resources have after the undo."""
+    address, hint = str(left.change.address), None
+    if left.values is not None:
+        before, made, live = (_shown(left.key, value, names) for value in left.values)
+        hint = f"Before the run: {before}. The run made: {made}. Live now: {live}."
+    return Problem(
+        code="undo/conflict",
+        message=f"{address}: {left.reason}",
+        hint=hint,
+        severity=Severity.WARNING,
+        address=address,
+    )
+
+
+def _shown(key: str, value: Json, names: Names) -> str:
+    """Return a value for people to read, also of what is not there. key: which holds it; empty if it is an entry."""
+    if value is None or value == []:
+        return "nothing"
+    named = with_names({key: value}, names)[key] if key else with_names(members(value), names)
+    text = named if isinstance(named, str) else json.dumps(named, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = text.replace(MARK, "")
+    return whole if len(whole) <= 200 else f"{whole[:200]}…"
 
 
 def _missing(key: str, value: Json) -> str | None:

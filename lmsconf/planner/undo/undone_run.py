@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final
 
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -39,7 +40,7 @@ def map_references(form: Mapping[str, Json], rename: Callable[..., str]) -> dict
                 choices = {field: _renamed(one, partial(rename, CUSTOM_FIELD, field)) for field, one in answers.items()}
                 changed[key] = {rename(CUSTOM_FIELD, field): one for field, one in choices.items()}
             case "conditions", [*conditions]:
-                changed[key] = [_condition(one, rename) if isinstance(one, dict) else one for one in conditions]
+                changed[key] = [_condition(members(one), rename) or one for one in conditions]
             case "assign_to", [*audiences]:
                 changed[key] = [_audience(one, rename) for one in audiences]
     return changed
@@ -58,14 +59,16 @@ def _renamed(value: Json, rename: Callable[[str], str]) -> Json:
 
 
 def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
-    field = str(condition["field"])
+    field = condition.get("field")
+    if not isinstance(field, str):
+        return condition
     choices = _renamed(condition.get("choices"), partial(rename, CUSTOM_FIELD, field))
     return {**condition, "field": rename(CUSTOM_FIELD, field), **({"choices": choices} if choices else {})}
 
 
 def _audience(audience: Json, rename: Callable[..., str]) -> Json:
-    kinds = members(audience).items()
-    return {kind: _renamed(name, partial(rename, kind)) for kind, name in kinds} if kinds else audience
+    names = members(audience).items()
+    return {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in names} or audience
 
 
 def references(form: Mapping[str, Json]) -> Iterator[Address]:
