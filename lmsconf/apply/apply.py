@@ -66,7 +66,7 @@ PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PreparedPlan]
 """Makes or loads the plan."""
 
 
-def saved_plan(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
+def source_of_saved_plan(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
     """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
     return lambda workspace, _: PreparedPlan(plan=reevaluate_guards(workspace, plan, consents), saved=True)
 

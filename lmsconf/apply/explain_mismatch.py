@@ -29,7 +29,7 @@ from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, TIME_ZONE, answer_
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
 from lmsconf.kinds.assignment.steps import TARGET_KEYS
-from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.manifest.edit.text_edits import format_keys
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import count_noun
@@ -39,12 +39,9 @@ from lmsconf.model.time_formats import cut_time, duration_in_words
 
 def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
     """Return the hint. purpose: what follows on `Set in the project file`."""
-    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *dialect_lines(values)])
-
-
-def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
-    """Return the values as lines below `dialect:`."""
-    return [f"    {key}: {format_inline(value, in_brackets=False)}" for key, value in sorted(values.items())]
+    return "\n".join(
+        [f"Set in the project file{purpose}:", "  dialect:", *format_keys(dict(sorted(values.items())), "    ")]
+    )
 
 
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:

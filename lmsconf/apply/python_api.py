@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.apply.apply import ApplyOptions, apply_safely, saved_plan
+from lmsconf.apply.apply import ApplyOptions, apply_safely, source_of_saved_plan
 from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
@@ -153,7 +153,7 @@ class Project(Struct, frozen=True):
             rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
-        source = saved_plan(plan, parse_consents(allow))
+        source = source_of_saved_plan(plan, parse_consents(allow))
         return apply_safely(self.settings, source, options, progress or ApplyEvents())[0]
 
     def drift(

@@ -50,7 +50,7 @@ from lmsconf.model.plan import (
     RehearsedGroup,
 )
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.plan import calls_by_key
+from lmsconf.planner.plan import calls_by_assumption
 from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members, smart_group_ids
 from lmsconf.planner.read.needed_listings import keep_keys
 from lmsconf.project.settings import Settings
@@ -232,7 +232,7 @@ def rehearse_on(
                 operations=tuple(dict.fromkeys(call.operation for call in calls)),
                 declared=spec.is_known(key),
             )
-            for key, calls in calls_by_key(plan, spec).items()
+            for key, calls in calls_by_assumption(plan, spec).items()
         ),
         memberships=tuple(_groups(twin.connection, plan, report, remaining)),
         pace=RehearsalPace(requests=requests),

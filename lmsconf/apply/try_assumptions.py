@@ -36,21 +36,21 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
-from lmsconf.apply.explain_mismatch import dialect_lines
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
-from lmsconf.apply.side_effects import ComparedPerson, ManagerRightMissing, sort_of_call
+from lmsconf.apply.unplanned_changes import ComparedPerson, ManagerRightMissing, category_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.manifest.edit.text_edits import format_keys
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Plan
-from lmsconf.planner.plan import calls_by_key
+from lmsconf.planner.plan import calls_by_assumption
 from lmsconf.workspace.reader import WorkspaceReader
 
 _BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
@@ -78,11 +78,11 @@ class FirstCalls:
         self._watched = set[str | None]()
         if not workspace.settings.workspace.embedded and not workspace.connection.is_given:
             self._seen = seen_values(workspace.settings.root, workspace.connection.url)
-            for key, calls in calls_by_key(plan, self._spec).items():
+            for key, calls in calls_by_assumption(plan, self._spec).items():
                 for call in calls:
                     if not self._is_seen(f"{key} {call.operation}" if key == ADD_MODE else key):
                         self._keys[call.id] |= {key}
-            sorts = {*map(sort_of_call, plan.calls)} - {None}
+            sorts = {*map(category_of_call, plan.calls)} - {None}
             self._watched = {sort for sort in sorts if not self._is_seen(f"{MANAGED_GROUPS} {sort}")}
         self._untried = set[str]().union(*self._keys.values())
         self._empty = {
@@ -176,7 +176,7 @@ class FirstCalls:
 
     def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys; compare what the service may change of a person along."""
-        sort = sort_of_call(sent.call)
+        sort = category_of_call(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
         person = ComparedPerson(client, sent, self._resolver, keys, self._able, self._removed, changes)
         alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
@@ -370,7 +370,7 @@ class FirstCalls:
         self._hold_back({*values, *left} or keys, message)
         if is_done:
             message = f"{message}; sent once more with other values, it did what was planned"
-        lines = ["Right for this service:", *dialect_lines(values)] if values else []
+        lines = ["Right for this service:", *format_keys(dict(sorted(values.items())), "    ")] if values else []
         if left or not values:
             lines.append(_look_at(left or keys))
         return WrongAssumption(message, hint="\n".join(lines), values=values, refused=refused, is_done=is_done)

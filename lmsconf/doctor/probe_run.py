@@ -34,7 +34,7 @@ from lmsconf.doctor.probe_people import KEYS as PERSON_KEYS
 from lmsconf.doctor.probe_trials import Row, ScratchObjects, TrialClient, reason_of_leftover, required
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, ProblemsFound, Rejected
-from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.manifest.edit.text_edits import format_keys
 from lmsconf.manifest.edit.tree_builder import Node
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, set_key
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -291,12 +291,12 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
         edited, wanted = page.edited_bytes().decode(), members(root.value())
         if rest:
             indent = " " * (root.parts[0][0].where.column - 1 if root.parts else 0)
-            edited += "".join(f"{indent}{line}{end}" for line in _dialect_lines(rest))
+            edited += "".join(f"{indent}{line}{end}" for line in (f"{_KEY}:", *format_keys(rest, "  ")))
             wanted = {**wanted, _KEY: rest}
         if _parsed(edited) != wanted:
             raise refused_edit("the meaning of the file would change", root.where)
     except ProblemsFound as refused:
-        hint = "\n".join(["Add this to it:", *_dialect_lines(dialect)])
+        hint = "\n".join(["Add this to it:", f"{_KEY}:", *format_keys(dialect, "  ")])
         raise LmsconfError("the project file cannot be edited safely", hint=hint, code=_NOT_WRITTEN) from refused
     return edited
 
@@ -321,7 +321,3 @@ def _parsed(text: str) -> Json:
     """The parsed value of the text; None if it has problems."""
     reading = read_yaml("", text)
     return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
-
-
-def _dialect_lines(dialect: Mapping[str, Json]) -> list[str]:
-    return [f"{_KEY}:", *(f"  {key}: {format_inline(value, in_brackets=False)}" for key, value in dialect.items())]

@@ -39,7 +39,7 @@ from lmsconf.kinds.shared.manifest_entry import (
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.smart_group import conditions_by_name
+from lmsconf.kinds.smart_group import conditions_with_names
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
@@ -206,7 +206,7 @@ def _group_entry_body(planning: PlanContext, row: Any) -> EntryBody:
     keys, notes = people_lists_body(planning, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
     if getattr(row, "conditions", None) is None:
         return keys, notes
-    return {"conditions": [one.to_json() for one in conditions_by_name(planning, row.conditions)], **keys}, notes
+    return {"conditions": [one.to_json() for one in conditions_with_names(planning, row.conditions)], **keys}, notes
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:

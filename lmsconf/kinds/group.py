@@ -44,14 +44,14 @@ from lmsconf.kinds.smart_group import (
     SmartGroupSpec,
     check_references,
     condition_refs,
-    conditions_by_id,
-    conditions_by_name,
     conditions_of,
+    conditions_to_request,
+    conditions_with_names,
     keep_system_conditions,
-    record_possible_renames,
+    operators_by_operands,
+    record_possible_choice_renames,
     sorted_conditions,
     sorted_for_request,
-    systems_by_content,
 )
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -112,7 +112,7 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     row = deletion.row
     for key in [key for key in ("conditions", *LISTS) if getattr(row, key, ()) is None]:
         report_unread_list(planning, deletion.address, key, deletion.source)
-    conditions = sorted_conditions(conditions_by_name(planning, getattr(row, "conditions", None) or ()))
+    conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
     lists = {key: getattr(row, key) or frozenset[RemoteId]() for key in LISTS if hasattr(row, key)}
     before: Form = {
         "name": normalize_name(row.name),
@@ -177,7 +177,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
             path={id_key: row.id},
             makes=free_name_ref_of_row(at.kind, row),
             uses=frozenset(map(joined_group_ref, planning.people.display_names(getattr(row, "members", None) or ()))),
-            releases=condition_refs(conditions_by_name(planning, getattr(row, "conditions", None) or ())),
+            releases=condition_refs(conditions_with_names(planning, getattr(row, "conditions", None) or ())),
             ends=frozenset({Ref(at)}),
             revokes=True,
         )
@@ -242,7 +242,7 @@ def _conditions_after_migration(
         return None
     new = [
         _condition_on_new_field(named, active[one.field]) if one.field in active else named
-        for one, named in zip(live, conditions_by_name(planning, live), strict=True)
+        for one, named in zip(live, conditions_with_names(planning, live), strict=True)
     ]
     return None if None in new else cast("tuple[DeclaredCondition, ...]", tuple(new))
 
@@ -274,9 +274,9 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     elif row.conditions is None:
         report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
         return None
-    live = conditions_by_name(planning, (row and row.conditions) or ())
+    live = conditions_with_names(planning, (row and row.conditions) or ())
     wanted = keep_system_conditions(conditions, live)
-    record_possible_renames(planning, wanted, live)
+    record_possible_choice_renames(planning, wanted, live)
     if row is not None and not planning.policy.additive:
         planning.planned_conditions[row.id] = wanted
     return compare_group(
@@ -287,7 +287,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
 def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
-    before, after = (systems_by_content(sorted_for_request(side or {})) for side in (sides.before, sides.after))
+    before, after = (operators_by_operands(sorted_for_request(side or {})) for side in (sides.before, sides.after))
     gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gets_one else None
 
@@ -304,7 +304,7 @@ def conditions_for_rename_detection(planning: PlanContext, form: Form) -> Simila
 
 def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
     conditions = sorted_for_request(after)
-    body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
+    body: dict[str, object] = {"name": at.name, "conditions": conditions_to_request(planning, conditions)}
     if emails := included(after, "managers"):
         body["managers"] = [planning.people.id(email) for email in sorted(emails)]
     return Step(
@@ -325,7 +325,7 @@ def _replacement(planning: PlanContext, path: Mapping[str, str | Ref], before: F
         operation="smart-groups.replace-conditions",
         path=path,
         body=planning.api_spec.body_to_wire(
-            "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
+            "smart-groups.replace-conditions", conditions=conditions_to_request(planning, conditions)
         ),
         # Calls that set answers to fields that only the new conditions ask for go first, so that nobody leaves
         # the group in between.

@@ -45,7 +45,7 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
-from lmsconf.kinds.smart_group import conditions_by_name, record_condition_changes
+from lmsconf.kinds.smart_group import conditions_with_names, record_condition_changes
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.kinds.user.steps import person_steps
@@ -159,7 +159,7 @@ def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
     members, conditions = (getattr(row, key, None) or () for key in ("members", "conditions"))
     return {
         "members": PeopleList(planning.people.display_names(members)),
-        "conditions": conditions_by_name(planning, conditions),
+        "conditions": conditions_with_names(planning, conditions),
     }
 
 

@@ -154,16 +154,16 @@ class SimilarConditions(Struct, frozen=True):
     conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
-        return hash(frozenset((key, len(systems)) for key, systems in systems_by_content(self.conditions).items()))
+        return hash(frozenset((key, len(systems)) for key, systems in operators_by_operands(self.conditions).items()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SimilarConditions):
             return NotImplemented
-        own, others = systems_by_content(self.conditions), systems_by_content(other.conditions)
+        own, others = operators_by_operands(self.conditions), operators_by_operands(other.conditions)
         return own.keys() == others.keys() and all(_can_be_paired(systems, others[key]) for key, systems in own.items())
 
 
-def systems_by_content(
+def operators_by_operands(
     conditions: Iterable[DeclaredCondition],
 ) -> dict[tuple[str, frozenset[str]], list[str | None]]:
     """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
@@ -201,7 +201,7 @@ def keep_system_conditions(
     The live condition with the same field and choices is meant.
     """
     # Sorted, so that which of several is kept does not depend on the order of the response.
-    kept = systems_by_content(sorted(live, key=lambda one: one.system_condition or ""))
+    kept = operators_by_operands(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
         systems = kept.get((condition.field, condition.choices), [])
         if condition.system_condition is not None and condition.system_condition in systems:
@@ -213,7 +213,7 @@ def keep_system_conditions(
     )
 
 
-def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
+def conditions_with_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
     registry = planning.registry
     fields = ((registry.name(CUSTOM_FIELD, one.field) or f"field id {one.field}", one) for one in conditions)
@@ -227,7 +227,7 @@ def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]
     )
 
 
-def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
+def conditions_to_request(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
     id_or_ref = planning.registry.id_or_ref
     bodies = (
@@ -261,7 +261,7 @@ def check_references(
     return all(exist)
 
 
-def record_possible_renames(
+def record_possible_choice_renames(
     planning: PlanContext, declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> None:
     """Record for each new choice the live, undeclared choices whose new name it may be.
@@ -283,7 +283,7 @@ def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGr
     """
     deleted = frozenset(one.row.id for one in planning.planned(matched.deletions))
     for row in planning.snapshot.rows(SmartGroupRow):
-        before = conditions_by_name(planning, row.conditions or ())
+        before = conditions_with_names(planning, row.conditions or ())
         after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
         refs_before = condition_refs(before)
         refs_after = refs_before if after == before else condition_refs(after)
@@ -360,7 +360,7 @@ def _add_side_effect(
             address=cause.address,
         )
     live = row.conditions or ()
-    before, after = (sorted_conditions(conditions_by_name(planning, conditions)) for conditions in (live, remaining))
+    before, after = (sorted_conditions(conditions_with_names(planning, conditions)) for conditions in (live, remaining))
     planning.side_effects.append(
         SideEffect(
             address=at,

@@ -84,8 +84,8 @@ def draft_plan(
 ) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 
-    created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
-    block an apply stay in the plan.
+    created_at: ISO 8601. offline: the snapshot is from a file, so that the plan cannot be applied. Raises
+    ProblemsFound, with the problems found so far, if one is an error. Those that only block an apply stay in the plan.
     """
     entries = manifests.in_workspace(policy.workspace)
     selection = _selection(entries, snapshot, policy, api_spec)
@@ -212,7 +212,7 @@ def _fingerprint(planning: PlanContext, item: PlannedResource) -> str:
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
-    """Attach each problem to the change of its address; return the changes, and the problems of the plan as a whole.
+    """Give each change its problems, in place of earlier ones; return the changes, and the problems of the whole plan.
 
     Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
     """
@@ -224,7 +224,7 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
 
 def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
     """Return a plan with the assumptions about the service that its calls rely on."""
-    relying = calls_by_key(plan, api_spec)
+    relying = calls_by_assumption(plan, api_spec)
     assumptions = tuple(
         Assumption(key=key, value=api_spec.behaviour(key), known=api_spec.is_known(key), calls=len(calls))
         for key, calls in relying.items()
@@ -233,7 +233,7 @@ def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
     return replace(plan, assumptions=assumptions, assumed_calls=len(assumed))
 
 
-def calls_by_key(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
+def calls_by_assumption(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
     """Return each dialect key that calls of a plan rely on → these calls. Keys are sorted, calls in their order."""
     created = {change.address for change in plan.changes if change.action is Action.CREATE}
     relying: dict[str, list[Call]] = {}

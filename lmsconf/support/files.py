@@ -250,7 +250,11 @@ class LineStream:
         self.failure = f"its reader has not read for {self._patience:g} seconds"
 
     def _drain(self) -> None:
-        while (line := self._lines.get()) is not None:  # also after a failure, so that no `put` waits for room
+        # After a failure, the lines that wait are taken without being written, so that no `put` waits for room.
+        while self.failure is None or not self._lines.empty():
+            line = self._lines.get()
+            if line is None:
+                break
             try:
                 if self.failure is None:
                     self._write(line)

@@ -72,13 +72,13 @@ def test_what_a_plan_requests(
 LONG = "Nordics " * 60
 
 
-def _answers_by_name(said: dict[str, Any]) -> None:
+def show_choice_names(said: dict[str, Any]) -> None:
     """Two people have answered, and the service shows the names of the choices."""
     for person in said["users"]:
         person["customFields"] = {"D": {"value": LONG + ("a" if person["email"].startswith("ann") else "b")}}
 
 
-@pytest.mark.parametrize("edits", [{}, {"/users": _answers_by_name}], ids=["id", "name"])
+@pytest.mark.parametrize("edits", [{}, {"/users": show_choice_names}], ids=["id", "name"])
 def test_a_choice_with_a_long_name_is_found_in_answers(tmp_path: Path, edits: dict[str, Edit]) -> None:
     """Who is in a smart group of that choice, and who loses it, is known as for a short one."""
     seed = (
@@ -130,7 +130,7 @@ def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_listings_that_lack_the_same_people_do_not_stand_for_the_lists_of_groups(tmp_path: Path) -> None:
-    """The listing of people says that it has more; each group is asked itself, and whom it has counts as removed."""
+    """The listing of people says that it has more: a group is asked for its members itself."""
     it = project(tmp_path, PAGES)
     it.write("absent: {groups: [A, B, C]}")
 

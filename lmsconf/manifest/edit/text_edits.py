@@ -60,6 +60,11 @@ def format_inline(value: Json, *, in_brackets: bool = True) -> str:
     return json.dumps(value)
 
 
+def format_keys(values: Mapping[str, Json], indent: str) -> list[str]:
+    """Return a line for each key of a mapping of scalars."""
+    return [f"{indent}{key}: {format_inline(value, in_brackets=False)}" for key, value in values.items()]
+
+
 def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
     """Yield the lines of one entry of a list, in which `$(` stands for itself."""
     return _entry_lines(cast("Mapping[str, Json]", escape_variables(dict(entry))), indent)

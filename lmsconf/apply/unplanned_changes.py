@@ -35,7 +35,7 @@ from lmsconf.model.plan import Change
 _SHOWN: Final = 5
 
 
-_SORTS: Final[Mapping[str, str]] = {
+_CATEGORIES: Final[Mapping[str, str]] = {
     "users.archive": "archive",
     "users.unarchive": "unarchive",
     "smart-groups.create": "add-managers",
@@ -44,11 +44,14 @@ _SORTS: Final[Mapping[str, str]] = {
 """Operation → the sort of its calls. The path tells those of rights and applications apart."""
 
 
-def sort_of_call(call: Call) -> str | None:
-    """Return the sort of a call that may change more of people than the plan says; None for any other."""
+def category_of_call(call: Call) -> str | None:
+    """Return the category of a call that may change more of people than the plan says; None for any other.
+
+    The first call of each category is watched.
+    """
     if call.operation.startswith("user-access."):
         return f"{call.operation.rpartition('.')[2]}/{call.path.rpartition('/')[2]}"
-    return _SORTS.get(call.operation) if call.people or call.operation != "smart-groups.create" else None
+    return _CATEGORIES.get(call.operation) if call.people or call.operation != "smart-groups.create" else None
 
 
 class ManagerRightMissing(Rejected):
@@ -66,7 +69,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     with suppress(ApiError):
-        people = {id: read_person(client, id) for id in _managers(client, sent)}
+        people = {id: read_person(client, id) for id in _people_in_body(client, sent)}
         if unable := [str(one.get("email") or id) for id, one in people.items() if not _may_manage(one)]:
             return refused.restated(
                 ManagerRightMissing,
@@ -101,7 +104,7 @@ class ComparedPerson:
         self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
         is_first = bool(changes) or MANAGED_GROUPS in keys
         own = sent.path_values(client.spec).get("userId") if is_first else None
-        named = [own] if own else _managers(client, sent)
+        named = [own] if own else _people_in_body(client, sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
         self._before: Mapping[str, Json] = {}
         self._lacking: list[str] = []
@@ -157,7 +160,7 @@ class ComparedPerson:
 
     def _changed_along(self, now: frozenset[str], before: frozenset[str]) -> list[Problem]:
         """Return a warning if something has changed that the changes of the plan do not say."""
-        planned = frozenset(chain.from_iterable(_planned(one, self._email) for one in self._changes))
+        planned = frozenset(chain.from_iterable(_planned_items(one, self._email) for one in self._changes))
         other = (now ^ before) - planned
         # Answers decide who is in a smart group.
         if any(field.path.startswith(("answers", "choices")) for one in self._changes for field in one.fields):
@@ -186,7 +189,7 @@ class ComparedPerson:
         # The type of a group of a person may have any name.
         for group, kind in product(lost, ("manual-groups", "smart-groups")):
             with suppress(ApiError):
-                values |= self._add(f"{kind}.add-managers", group)
+                values |= self._restore_manager(f"{kind}.add-managers", group)
         now = _managed(self._read_now())
         left = [name for id, name in lost.items() if id not in now]
         back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
@@ -196,7 +199,7 @@ class ComparedPerson:
             values=values,
         )
 
-    def _add(self, operation: str, group: str) -> Mapping[str, Value]:
+    def _restore_manager(self, operation: str, group: str) -> Mapping[str, Value]:
         """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
 
         Returns the dialect values under which it worked. Raises ApiError if there is no such list.
@@ -230,7 +233,7 @@ class ComparedPerson:
         return (request_target(self._client.spec, f"{of}.{do}", ids)[1] for of, do in ending)
 
 
-def _planned(change: Change, email: str) -> Iterable[str]:
+def _planned_items(change: Change, email: str) -> Iterable[str]:
     """Return what a change of the plan gives somebody or takes, as `_held` names it."""
     paths = [field.path for field in change.fields]
     if change.address.kind == USER:
@@ -243,7 +246,7 @@ def _planned(change: Change, email: str) -> Iterable[str]:
     return (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
-def _managers(client: Client, sent: IssuedRequest) -> list[str]:
+def _people_in_body(client: Client, sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
     body = with_names(sent.body, client.spec[sent.call.operation].from_request)
     lists = map(body.get, ("userIds", "managers", "managerIds")) if isinstance(body, Mapping) else ()
