@@ -344,8 +344,8 @@ def test_a_reader_that_does_not_read_holds_nobody_up(room: int) -> None:
 
 
 def test_who_waits_for_room_does_not_wait_for_a_stream_that_failed() -> None:
-    """Without a limit of patience, too."""
-    full = threading.Event()
+    """Without a limit of patience, too; and the thread that writes ends."""
+    full, others = threading.Event(), {*threading.enumerate()}
 
     def write(line: bytes) -> None:
         if line != b"first\n":
@@ -358,6 +358,9 @@ def test_who_waits_for_room_does_not_wait_for_a_stream_that_failed() -> None:
         stream.put(b"more\n")
     stream.close()
     assert (stream.failure, stream.is_stuck) == ("no space left", False)
+    for thread in {*threading.enumerate()} - others:
+        thread.join(HANGS)
+        assert not thread.is_alive()
 
 
 def test_events_are_flushed_one_by_one(project: Path) -> None:
