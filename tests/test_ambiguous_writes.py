@@ -67,10 +67,10 @@ class LookupScript:
     def __post_init__(self) -> None:
         self.resolver = AmbiguousWriteResolver(
             look=self._look,
-            seconds=self.seconds,
-            patience=1.0,
+            settle_after_loss=self.seconds,
+            settle_after_response=1.0,
             timing=WaitClock(now=lambda: self.time, sleep=self._sleep, tell=self.left.append),
-            again=lambda call: self.told.append(call.id),
+            before_retry=lambda call: self.told.append(call.id),
         )
 
     def _sleep(self, seconds: float, stop_waiting: Event) -> None:
@@ -127,7 +127,7 @@ def test_a_short_wait_is_used_to_its_end() -> None:
     assert scene.settle() == {"groupId": "g"}
     assert (scene.looks, scene.left) == ([0, 0.25, 0.75, 1], [1, 0.75, 0.25])
     scene = LookupScript([EMPTY])
-    assert [scene.time for _ in scene.resolver.poll_times(scene.resolver.patience)] == [0, 0.25, 0.75, 1]
+    assert [scene.time for _ in scene.resolver.poll_times(scene.resolver.settle_after_response)] == [0, 0.25, 0.75, 1]
 
 
 def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
@@ -250,8 +250,8 @@ def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
     scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
-    assert scene.resolver.poll(lambda: found.pop(0), bool, scene.resolver.seconds) == {NEW: "7"}
+    assert scene.resolver.poll(lambda: found.pop(0), bool, scene.resolver.settle_after_loss) == {NEW: "7"}
     assert scene.time == 0.75
     scene = LookupScript([EMPTY])
-    assert scene.resolver.poll(dict, bool, scene.resolver.seconds) == {}
+    assert scene.resolver.poll(dict, bool, scene.resolver.settle_after_loss) == {}
     assert scene.time == 30.0

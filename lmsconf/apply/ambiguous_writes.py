@@ -78,19 +78,19 @@ def issued(call: Call, ids: Learnt) -> IssuedRequest:
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     """Resolve writes whose response was lost.
 
-    look      re-plans one resource towards the state that the run wants; raises LmsconfError where it cannot be planned
-    seconds   how long a write may take to become visible after its response was lost
-    patience  how long it may take after a response was received
-    again     called before a call is retried; raises LmsconfError when it must not be
-    stop_waiting     once set, all waiting ends and unresolved calls stay unresolved
-    lags      kind → seconds after which calls for its resources have shown
+    look: re-plans one resource towards the state that the run wants; raises LmsconfError where it cannot be planned.
+    settle_after_loss: seconds that a write may take to become visible after its response was lost.
+    settle_after_response: seconds that it may take after a response was received.
+    before_retry: called before a call is retried; raises LmsconfError when it must not be.
+    stop_waiting: once set, all waiting ends and unresolved calls stay unresolved.
+    lags: kind → seconds after which calls for its resources have shown.
     """
 
     look: Callable[[Address], Plan]
-    seconds: float
-    patience: float
+    settle_after_loss: float
+    settle_after_response: float
     timing: WaitClock
-    again: BeforeCall
+    before_retry: BeforeCall
     stop_waiting: Event = field(default_factory=Event)
     lags: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -108,15 +108,18 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                 lost = failure
             except Rejected:
                 # It may have been done before the retry, which is then rejected, and be readable only later.
-                if attempts_left < 2 and self._poll_status(sent, {WriteStatus.DONE}, self.seconds) is WriteStatus.DONE:
+                if (
+                    attempts_left < 2
+                    and self._poll_status(sent, {WriteStatus.DONE}, self.settle_after_loss) is WriteStatus.DONE
+                ):
                     return None
                 raise
-            status = self._poll_status(sent, conclusive, self.seconds)
+            status = self._poll_status(sent, conclusive, self.settle_after_loss)
             if status is WriteStatus.DONE:
                 return None
             if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
                 break
-            self.again(sent.call)
+            self.before_retry(sent.call)
         raise WriteOutcomeUnknown(
             lost.message,
             hint="It is not known whether it was done. Apply again: what was done is detected, and only the rest is "
@@ -127,7 +130,10 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     def is_done(self, sent: IssuedRequest) -> bool:
         """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
         # A plan cannot be made while this run deletes what it reads.
-        return self._poll_status(sent, {WriteStatus.DONE, WriteStatus.MISSING}, self.patience) is WriteStatus.DONE
+        return (
+            self._poll_status(sent, {WriteStatus.DONE, WriteStatus.MISSING}, self.settle_after_response)
+            is WriteStatus.DONE
+        )
 
     def shown(self, sent: IssuedRequest) -> Plan | None:
         """Return a fresh plan of the resource, the first without the call, or the last; None if there is none.
@@ -135,7 +141,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         Raises WrongAssumption if the call has made a second one beside it.
         """
         fresh, begun = None, self.timing.now()
-        for _ in self.poll_times(self.patience):
+        for _ in self.poll_times(self.settle_after_response):
             try:
                 fresh = self.look(sent.call.address)
             except LmsconfError as error:
@@ -152,7 +158,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
     def usual_lag(self, kind: str, tried: int) -> float:
         """Return twice the longest lag of a kind's calls, in seconds: 1 if unknown, 0 after 30 tries."""
-        unknown = min(_LAG, self.patience) if tried < 30 else 0.0
+        unknown = min(_LAG, self.settle_after_response) if tried < 30 else 0.0
         return 2 * max(self.lags[kind], default=unknown / 2)
 
     def poll(
@@ -165,7 +171,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
         seconds: the time; default: that in which a write with a response may not be visible yet.
         """
-        for _ in self.poll_times(self.patience if seconds is None else seconds):
+        for _ in self.poll_times(self.settle_after_response if seconds is None else seconds):
             seen = read()
             if is_enough(seen):
                 break

@@ -54,12 +54,12 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 class PreparedPlan(Struct, frozen=True, kw_only=True):
     """A plan to apply. manifests: what it was made from just now; None for a saved plan.
 
-    saved: the plan was made earlier, so it is compared with the workspace before anything else.
+    needs_staleness_check: the plan was made earlier, so it is compared with the workspace before anything else.
     """
 
     plan: Plan
     manifests: Manifests | None = None
-    saved: bool
+    needs_staleness_check: bool
 
 
 PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PreparedPlan]
@@ -68,7 +68,9 @@ PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PreparedPlan]
 
 def source_of_saved_plan(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
     """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
-    return lambda workspace, _: PreparedPlan(plan=reevaluate_guards(workspace, plan, consents), saved=True)
+    return lambda workspace, _: PreparedPlan(
+        plan=reevaluate_guards(workspace, plan, consents), needs_staleness_check=True
+    )
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
@@ -200,7 +202,7 @@ def _check_and_lock(
         )
     if options.needs_rehearsal:
         refuse_unrehearsed(plan, plan_digest(plan))
-    if prepared.saved:
+    if prepared.needs_staleness_check:
         # Before the guards: a stale plan is reported as stale, not as stopped by a guard.
         snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     refuse_blocked(plan)
@@ -209,7 +211,7 @@ def _check_and_lock(
         raise LmsconfError("declined: nothing was changed")
     renew_lock = _remote_lock(workspace, plan, progress, leases)
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
-    compared_just_now = prepared.saved and not approve and not renew_lock
+    compared_just_now = prepared.needs_staleness_check and not approve and not renew_lock
     if plan.calls and not compared_just_now:
         snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     return renew_lock, snapshot

@@ -177,7 +177,7 @@ class CallExecutor:
         try:
             if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.
-            self._resolver.again(sent.call)
+            self._resolver.before_retry(sent.call)
             sent.send_again(client, body_of_live(client.spec, sent.body, self._replaced[sent.call.address]))
             done = "it is created again as it was, without the progress of people"
         except ApiError as error:
@@ -198,7 +198,7 @@ class CallExecutor:
             return learnt
         # Later calls may need these ids.
         find = partial(_find_created_ids, client, call, kind, listing)
-        return {**learnt, **self._resolver.poll(find, bool, self._resolver.seconds)}
+        return {**learnt, **self._resolver.poll(find, bool, self._resolver.settle_after_loss)}
 
     def _response(self, client: Client, sent: IssuedRequest) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
@@ -213,7 +213,7 @@ class CallExecutor:
                 query=call.query,
                 body=sent.body,
                 operation=call.operation,
-                on_resume=lambda: self._resolver.again(call),
+                on_resume=lambda: self._resolver.before_retry(call),
                 label=call.id,
             )
         except Rejected as refused:

@@ -103,7 +103,7 @@ class ComparedList:
             self.sent.send_again(self._client, self._naming(first))
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
-            self._resolver.poll(self._listed, first.issubset, self._resolver.seconds)
+            self._resolver.poll(self._listed, first.issubset, self._resolver.settle_after_loss)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
         others = replace(self.sent, body=self._naming(self._added - first))
@@ -184,7 +184,7 @@ class ComparedList:
 
     def _first_listed(self) -> frozenset[str]:
         """Return the list as soon as it can be read: the list of a new group may not be at once."""
-        for _ in self._resolver.poll_times(self._resolver.patience):
+        for _ in self._resolver.poll_times(self._resolver.settle_after_response):
             with suppress(Rejected):
                 return self._listed()
         return self._listed()
@@ -216,7 +216,7 @@ def without_second(
         return second  # The service lists the audience under another id.
     delete, row = "content-targets.delete", rows[-1]
     body = client.spec.body_to_wire(delete, targetId=row.target, targetType=row.type, contentId=row.content)
-    resolver.again(sent.call)
+    resolver.before_retry(sent.call)
     with suppress(Rejected):
         client.call(delete, body=body)
         rows = resolver.poll(live, lambda rows: len(rows) < 2)
@@ -224,7 +224,7 @@ def without_second(
         return second
     fresh = None
     if not rows:
-        resolver.again(sent.call)
+        resolver.before_retry(sent.call)
         sent.send_again(client, sent.body)
         fresh = resolver.shown(sent)
     return WrongAssumption(

@@ -34,9 +34,9 @@ from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Api, CallResult, CallStatus
+from lmsconf.model.control_characters import escape_invisible
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (
     Action,

@@ -79,7 +79,7 @@ def verify_by_replanning(
         reason=replan if isinstance(replan, str) else None,
     )
     seen = VerificationResult(verified=verified, converged=False)
-    for _ in resolver.poll_times(resolver.patience):
+    for _ in resolver.poll_times(resolver.settle_after_response):
         try:
             if whole is None:
                 changes = replay(workspace, plan, phase=phase).changes

@@ -185,10 +185,10 @@ def _send_calls(
     patience = 0.0 if workspace.settings.workspace.embedded else settle
     resolver = AmbiguousWriteResolver(
         look=partial(_replan_alone, workspace, plan),
-        seconds=settle,
-        patience=patience if workspace.patience is None else workspace.patience,
+        settle_after_loss=settle,
+        settle_after_response=patience if workspace.patience is None else workspace.patience,
         timing=workspace.timing,
-        again=begin,
+        before_retry=begin,
     )
     first_calls = FirstCalls(workspace, plan, resolver, journal)
     with ExitStack() as stack:

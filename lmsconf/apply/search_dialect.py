@@ -361,7 +361,7 @@ class ValueSearch:
         """Send calls; return the text of the first refusal, but for what is deleted already."""
         try:
             for call in calls:
-                self._resolver.again(self.call)
+                self._resolver.before_retry(self.call)
                 now = issued(call, self._sent.ids)
                 body = self._rewrite(now.body)
                 with suppress(Rejected) if call.method == "DELETE" else nullcontext():

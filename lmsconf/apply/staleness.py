@@ -21,8 +21,9 @@ from lmsconf.documents.document import change_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members, sha256
+from lmsconf.model.control_characters import escape_invisible
 from lmsconf.model.guards import GUARD_TABLE
-from lmsconf.model.names import escape_invisible, grouped, quote_name
+from lmsconf.model.names import grouped, quote_name
 from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
 

@@ -38,7 +38,7 @@ from lmsconf.apply.check_first_changes import (
 )
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
-from lmsconf.apply.unplanned_changes import ComparedPerson, ManagerRightMissing, category_of_call
+from lmsconf.apply.unplanned_changes import ManagerRightMissing, PersonBeforeCall, category_of_call
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
@@ -178,7 +178,7 @@ class FirstCalls:
         """Send a call that rests on these keys; compare what the service may change of a person along."""
         sort = category_of_call(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
-        person = ComparedPerson(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        person = PersonBeforeCall(client, sent, self._resolver, keys, self._able, self._removed, changes)
         alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         try:
             response = self._tried_alone(client, sent, alone, send)
@@ -197,7 +197,7 @@ class FirstCalls:
         return response
 
     def _compare_along(
-        self, person: ComparedPerson, sent: IssuedRequest, failed: WrongAssumption | None = None
+        self, person: PersonBeforeCall, sent: IssuedRequest, failed: WrongAssumption | None = None
     ) -> list[Problem] | None:
         """Return the warnings of what a call has changed along; None if that cannot be read, and need not be.
 
@@ -267,7 +267,7 @@ class FirstCalls:
                 # A service may refuse people who are in the list already: the new ones are named alone.
                 self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
                 self._untried |= keys
-                self._resolver.again(sent.call)
+                self._resolver.before_retry(sent.call)
         self._note_added(client, added)
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys - {ADD_MODE}, sent.call)

@@ -81,7 +81,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     return None
 
 
-class ComparedPerson:
+class PersonBeforeCall:
     """The person of a call, who may be changed along, as before it: named by the path, or by the managers.
 
     Of managers, the first who lacks the manager right shows whether it is given along. keys: of the call. able:
@@ -134,7 +134,7 @@ class ComparedPerson:
         if not (self._changes or self.key) or not self._before:
             return []
         # A list that the call changes was waited for already, and a person may not show it.
-        after = self._resolver.poll(self._read_now, self._shows)
+        after = self._resolver.poll(self._read_now, self._is_call_visible)
         self._email = str(after.get("email") or self._id)
         if self.key == WHO_CAN_MANAGE and _may_manage(after):
             others = (read_person(self._client, id) for id in self._lacking[1:])
@@ -149,16 +149,16 @@ class ComparedPerson:
             raise self._give_back(lost)
         # Where the person shows what a key needs, what else they hold need not be readable.
         with suppress(ApiError) if self.key else nullcontext():
-            return self._changed_along(_held(after), _held(self._before)) if self._changes else []
+            return self._warn_of_unplanned(_access_items(after), _access_items(self._before)) if self._changes else []
         return []
 
-    def _shows(self, now: Mapping[str, Json]) -> bool:
+    def _is_call_visible(self, now: Mapping[str, Json]) -> bool:
         """Whether the person shows the call; of a list, it was waited for already."""
         if self.key == MANAGED_GROUPS:
             return not now.get("manager")
-        return self._sent.call.address.kind != USER or _held(now) != _held(self._before)
+        return self._sent.call.address.kind != USER or _access_items(now) != _access_items(self._before)
 
-    def _changed_along(self, now: frozenset[str], before: frozenset[str]) -> list[Problem]:
+    def _warn_of_unplanned(self, now: frozenset[str], before: frozenset[str]) -> list[Problem]:
         """Return a warning if something has changed that the changes of the plan do not say."""
         planned = frozenset(chain.from_iterable(_planned_items(one, self._email) for one in self._changes))
         other = (now ^ before) - planned
@@ -234,7 +234,7 @@ class ComparedPerson:
 
 
 def _planned_items(change: Change, email: str) -> Iterable[str]:
-    """Return what a change of the plan gives somebody or takes, as `_held` names it."""
+    """Return what a change of the plan gives somebody or takes, as `_access_items` names it."""
     paths = [field.path for field in change.fields]
     if change.address.kind == USER:
         items = (one for field in change.fields for one in (*field.added, *field.removed))
@@ -258,7 +258,7 @@ def _may_manage(person: Mapping[str, Json]) -> bool:
     return bool(person.get("admin") or person.get("manager"))
 
 
-def _held(person: Mapping[str, Json]) -> frozenset[str]:
+def _access_items(person: Mapping[str, Json]) -> frozenset[str]:
     """Return the rights, the ids of applications, the groups and the dates that a person has."""
     applications = person.get("applicationIds")
     return frozenset(

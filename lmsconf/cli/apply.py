@@ -148,7 +148,7 @@ def apply(
             with progress.phase("Reading") as tell:
                 plan = workspace.plan(manifests, policy, tell)
         plan = replace(plan, command=apply_command_line(settings, only, excluded, additive, planfile))
-        return PreparedPlan(plan=plan, manifests=manifests, saved=planfile is not None)
+        return PreparedPlan(plan=plan, manifests=manifests, needs_staleness_check=planfile is not None)
 
     def approve(plan: Plan) -> bool:
         events.record(Waiting("approval", "Waiting for approval"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from click.shell_completion import BashComplete, CompletionItem, FishComplete, add_completion_class
 
-from lmsconf.model.names import escape_invisible
+from lmsconf.model.control_characters import escape_invisible
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext

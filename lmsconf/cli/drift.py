@@ -26,7 +26,7 @@ from lmsconf.errors import ExitCode, refuse_if
 if TYPE_CHECKING:
     from lmsconf.model.calls import Report
     from lmsconf.model.declarations import Manifests
-    from lmsconf.workspace.accept_drift import DriftedProject
+    from lmsconf.workspace.drift_selection import DriftedProject
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -133,7 +133,7 @@ def _compared(
     reads_all: bool,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.workspace.accept_drift import DriftedProject
+    from lmsconf.workspace.drift_selection import DriftedProject
     from lmsconf.workspace.project_manifests import load_manifests
 
     settings = workspace.settings

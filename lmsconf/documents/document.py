@@ -18,7 +18,7 @@ from lmsconf import __version__
 from lmsconf.errors import LmsconfError, StalePlan, UsageError, refuse_if
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
-from lmsconf.model.names import UNPRINTABLE
+from lmsconf.model.control_characters import UNPRINTABLE
 from lmsconf.model.plan import Change, UnmanagedResources
 from lmsconf.support.strict_json import parse_json
 

@@ -135,7 +135,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         # The digest of the members after the plan of each of the groups, null where it is not known.
         "predicted_members": cast("Json", members) if any(members) and not is_masked else None,
         "base": plan.base,
-        "let_go": None if plan.base is None else to_json(plan.let_go),
+        "let_go": None if plan.base is None else to_json(plan.no_longer_declared),
         "settings_changed": None if plan.base is None else to_json(plan.settings_changed),
         "rehearsal": None if plan.rehearsal is None else rehearsal_json(plan.rehearsal),
         "undo_of": None if plan.undo_of is None else to_json(plan.undo_of),

@@ -43,19 +43,11 @@ from lmsconf.kinds.smart_group import conditions_with_names
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.control_characters import FORBIDDEN, is_representable, is_valid_name
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import (
-    FORBIDDEN,
-    casefold_name,
-    count_noun,
-    grouped,
-    is_representable,
-    is_valid_name,
-    normalize_email,
-    normalize_name,
-)
+from lmsconf.model.names import casefold_name, count_noun, grouped, normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
 
 

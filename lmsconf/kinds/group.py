@@ -44,6 +44,7 @@ from lmsconf.kinds.smart_group import (
     SmartGroupSpec,
     check_references,
     condition_refs,
+    conditions_in_request_order,
     conditions_of,
     conditions_to_request,
     conditions_with_names,
@@ -51,7 +52,6 @@ from lmsconf.kinds.smart_group import (
     operators_by_operands,
     record_possible_choice_renames,
     sorted_conditions,
-    sorted_for_request,
 )
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -287,7 +287,9 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
 def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
-    before, after = (operators_by_operands(sorted_for_request(side or {})) for side in (sides.before, sides.after))
+    before, after = (
+        operators_by_operands(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
+    )
     gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gets_one else None
 
@@ -303,7 +305,7 @@ def conditions_for_rename_detection(planning: PlanContext, form: Form) -> Simila
 
 
 def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    conditions = sorted_for_request(after)
+    conditions = conditions_in_request_order(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_to_request(planning, conditions)}
     if emails := included(after, "managers"):
         body["managers"] = [planning.people.id(email) for email in sorted(emails)]
@@ -318,8 +320,8 @@ def _smart_group_creation(planning: PlanContext, at: Address, after: Form) -> St
 
 def _replacement(planning: PlanContext, path: Mapping[str, str | Ref], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
-    conditions = sorted_for_request(after)
-    refs_after, refs_before = condition_refs(conditions), condition_refs(sorted_for_request(before))
+    conditions = conditions_in_request_order(after)
+    refs_after, refs_before = condition_refs(conditions), condition_refs(conditions_in_request_order(before))
     dropped, fields_before = refs_before - refs_after, {ref.address.name for ref in refs_before}
     return Step(
         operation="smart-groups.replace-conditions",

@@ -45,7 +45,7 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
-from lmsconf.kinds.smart_group import conditions_with_names, record_condition_changes
+from lmsconf.kinds.smart_group import conditions_with_names, record_kept_and_dropped_references
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.kinds.user.steps import person_steps
@@ -141,7 +141,7 @@ def check_across_kinds(planning: PlanContext, results: Mapping[str, MatchResult[
     record_deletions(planning, results[CUSTOM_FIELD])
     report_admin_lockout(planning, results[USER])
     count_lost_answers(planning, results[USER])
-    record_condition_changes(planning, results[SMART_GROUP])
+    record_kept_and_dropped_references(planning, results[SMART_GROUP])
     count_slots(planning, results[CUSTOM_FIELD])
 
 

@@ -188,7 +188,7 @@ def conditions_of(form: Form) -> tuple[DeclaredCondition, ...]:
     return cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
 
 
-def sorted_for_request(form: Form) -> list[DeclaredCondition]:
+def conditions_in_request_order(form: Form) -> list[DeclaredCondition]:
     """Return the conditions of a form in the order in which requests send them."""
     return sorted(conditions_of(form), key=lambda one: str(one.to_json()))
 
@@ -276,7 +276,9 @@ def record_possible_choice_renames(
                 parts.likely.setdefault(new, set()).update((held.choices - wanted.choices) & parts.undeclared)
 
 
-def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
+def record_kept_and_dropped_references(
+    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]
+) -> None:
     """Record which references each live smart group keeps (`kept_refs`), and which it drops and adds (`changed_refs`).
 
     What is added in place of a dropped field is in `added_refs`; what the service itself takes is a side effect.

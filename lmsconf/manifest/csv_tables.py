@@ -16,7 +16,8 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found
 from lmsconf.manifest.nodes import Map, Mark, Source, pack_mark, unpack_mark
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
+from lmsconf.model.control_characters import FORBIDDEN
+from lmsconf.model.names import did_you_mean, normalize_name
 
 WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""

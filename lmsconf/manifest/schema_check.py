@@ -34,7 +34,7 @@ from lmsconf.manifest.nodes import (
     Seq,
 )
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.names import FORBIDDEN
+from lmsconf.model.control_characters import FORBIDDEN
 from lmsconf.support.files import read_schema
 
 if TYPE_CHECKING:

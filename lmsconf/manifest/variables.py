@@ -33,7 +33,8 @@ from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, Section, for_each_validator
 from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import LONGEST, did_you_mean
+from lmsconf.model.control_characters import LONGEST
+from lmsconf.model.names import did_you_mean
 
 VALUES: Final = 1_000_000
 """Maximum number of values that variables and `for_each` may expand to, in all files together."""

@@ -28,7 +28,8 @@ from lmsconf.manifest.csv_tables import (
     forbidden_character_found,
     table_of,
 )
-from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
+from lmsconf.model.control_characters import FORBIDDEN
+from lmsconf.model.names import did_you_mean, normalize_name
 
 if TYPE_CHECKING:
     from python_calamine import CalamineWorkbook

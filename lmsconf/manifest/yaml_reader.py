@@ -26,7 +26,7 @@ from lmsconf.manifest.nodes import (
     resolve_scalar,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import CONTROLS, FORBIDDEN, LONGEST
+from lmsconf.model.control_characters import CONTROLS, FORBIDDEN, LONGEST
 
 DEPTH: Final = 50
 """Maximum nesting depth of lists and mappings."""

@@ -1,7 +1,8 @@
 """Frozen value types shared by all packages: addresses, desired resources, snapshots, changes, calls, plans, drift.
 
-    address, names, forms        addresses; names and what text manifests can hold; the comparable manifest form of a
-                                 resource, and the explanation of a key
+    address, names, forms        addresses; names; the comparable manifest form of a resource, and the explanation of
+                                 a key
+    control_characters           how invisible characters are escaped; what text manifests can hold
     declarations, calls, plan    desired resources and their graph; steps and calls; changes, possible renames, guard
                                  results and plans
     effects, access              what a plan does to people; answers about a person or an audience, and tests of them

@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import Final, NamedTuple, NewType
 
-from lmsconf.model.names import escape_invisible
+from lmsconf.model.control_characters import escape_invisible
 
 RemoteId = NewType("RemoteId", str)
 """An id assigned by the service. In a manifest it appears only as a pin (`id:`)."""

@@ -1,6 +1,6 @@
 """Compare names: equal, visually confusable, or probably a typing error; and match them with shell patterns.
 
-Also which characters of a name nobody meant to write, what text a manifest can hold, and what is of one name.
+Also which characters of a name nobody meant to write, and what is of one name.
 """
 
 from __future__ import annotations
@@ -15,41 +15,22 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, TypeVar
 
-from lmsconf.model.canonical_json import Json
-
-# Controls (C0, C1, soft hyphen), marks that reorder or hide text, invisible letters and blanks, Unicode line ends, lone
-# surrogates, tags, and noncharacters.
-UNPRINTABLE: Final = (
-    "\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+from lmsconf.model.control_characters import (
+    LOOKALIKES,
+    UNPRINTABLE,
+    code_point,
+    differing_characters,
+    escape_invisible,
+    is_unseen,
 )
-"""The content of a character class, `[…]`, of a regular expression."""
-# Zero-width joiners are kept between two non-Latin characters: Persian, Indic scripts and family emoji need them.
-_BEYOND_LATIN = "[^\x00-\u036f\u2000-\u206f]"
-_ACTIVE = re.compile(f"[{UNPRINTABLE}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
 
 LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
 LONG: Final = 200
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
-LOOKALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  look-alikes are the purpose
-    "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
-)
-"""Cyrillic and Greek letters → the Latin letters that they look like in most typefaces."""
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
-"""Invisible characters that are not in Unicode's category Cf."""
 _CLOSED = re.compile(r"(?:[^\[]|\[!?+\]?+[^\]]*+\])*+")
 """The part of a shell pattern before its first bracket that is not closed, which is a plain character there."""
 _PLAIN = re.compile(rf"[^\s\"({UNPRINTABLE}](?:[^{UNPRINTABLE}]*[^\s\"{UNPRINTABLE}])?")
-
-
-def escape_invisible(text: str) -> str:
-    r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
-    if text.isascii() and text.isprintable():  # nearly every text, and much faster
-        return text
-    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def normalize_name(name: str) -> str:
@@ -83,17 +64,6 @@ def confusable_skeleton(name: str) -> str:
         visible = (char for char in unicodedata.normalize("NFKC", name) if not is_unseen(char))
         name = "".join(visible).translate(LOOKALIKES)
     return " ".join(name.split()).casefold()
-
-
-def is_unseen(char: str) -> bool:
-    """Whether a character is invisible, and no blank."""
-    return char in _UNSEEN or unicodedata.category(char) == "Cf"
-
-
-def differing_characters(name: str, other: str) -> str:
-    """Return the first three characters that are in only one of two names: `U+0430 CYRILLIC SMALL LETTER A`."""
-    chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
-    return ", ".join(map(_called, list(chars)[:3]))
 
 
 @lru_cache(maxsize=8192)  # people are named in many lists
@@ -238,11 +208,11 @@ def suspicion(name: str) -> str | None:
         return f"includes quotation marks: {quote_name(name)}"
     unseen = next(filter(_is_hidden, name), None)
     if unseen is not None:
-        return f"includes {_called(unseen)}, which cannot be seen"
+        return f"includes {code_point(unseen)}, which cannot be seen"
     for word in _WORD.findall(name):
         found = next((char for char in word if ord(char) in LOOKALIKES), None)
         if found is not None and any(char.isascii() for char in word):
-            return f"includes {_called(found)}, which looks like {chr(LOOKALIKES[ord(found)])}, among Latin letters"
+            return f"includes {code_point(found)}, which looks like {chr(LOOKALIKES[ord(found)])}, among Latin letters"
     return None
 
 
@@ -257,37 +227,6 @@ def _is_hidden(char: str) -> bool:
     # The wide blank is an ordinary one between wide letters.
     is_blank = unicodedata.category(char) == "Zs" and char not in (" ", "\u3000")
     return is_blank or (is_unseen(char) and char not in _JOINERS)
-
-
-def _called(char: str) -> str:
-    return f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip()
-
-
-FORBIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
-)
-"""Control characters but tab, LF and CR; bidirectional controls; line separators, byte order marks, noncharacters."""
-CONTROLS: Final = re.compile(rf"[\t\r\n{FORBIDDEN.pattern[1:]}")
-"""What a text can hold only as an escape in double quotes; a block has line breaks and tabs as they are."""
-LONGEST: Final = 100_000
-"""Maximum length of one text, in characters."""
-
-
-def is_representable(value: Json) -> bool:
-    """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
-    match value:
-        case dict():  # YAML does not recognize keys that are much longer than 500 characters
-            return all(len(key) <= 500 and is_representable([key, item]) for key, item in value.items())
-        case list():
-            return all(map(is_representable, value))
-        case str():
-            return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
-    return True
-
-
-def is_valid_name(text: str) -> bool:
-    """Whether the text can be a name in a manifest: not empty, and not too long."""
-    return bool(text) and is_representable(text)
 
 
 Item = TypeVar("Item")

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
@@ -322,7 +322,7 @@ class Plan(FromManifests, frozen=True, kw_only=True, dict=True):
     selection: the part of the manifests that it covers.
     left_out: the resources with changes that `--additive` leaves out. measures: what the guards count.
     expires_at: until when it can be applied. policy: the settings that decided it, normalised, as JSON.
-    base: the manifests that it was compared with, if any. let_go: resources declared by the base, but not any more.
+    base: the manifests that it was compared with, if any. no_longer_declared: resources that only the base declares.
     settings_changed: the differences between the project file and the base's.
     command: the command line that applies it; shown, not saved. renames: creations that may be renames; only their
     problems are saved.
@@ -345,7 +345,7 @@ class Plan(FromManifests, frozen=True, kw_only=True, dict=True):
     left_out: tuple[Address, ...] = ()
     measures: tuple[GuardCount, ...] = ()
     base: str | None = None
-    let_go: tuple[NoLongerDeclared, ...] = ()
+    no_longer_declared: tuple[NoLongerDeclared, ...] = field(default=(), name="let_go")
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
     renames: tuple[PossibleRename, ...] = ()

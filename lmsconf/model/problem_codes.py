@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
+from lmsconf.model.control_characters import escape_invisible
 from lmsconf.model.guards import GUARD_TABLE
-from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import GuardResult, Plan
 
 # ruff: noqa: E501  # one line a code reads best

@@ -80,17 +80,17 @@ def draft_plan(
     api_spec: ApiSpec,
     *,
     created_at: str,
-    offline: bool = False,
+    from_snapshot_file: bool = False,
 ) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 
-    created_at: ISO 8601. offline: the snapshot is from a file, so that the plan cannot be applied. Raises
+    created_at: ISO 8601. from_snapshot_file: the snapshot was not read just now, so the plan cannot be applied. Raises
     ProblemsFound, with the problems found so far, if one is an error. Those that only block an apply stay in the plan.
     """
     entries = manifests.in_workspace(policy.workspace)
-    selection = _selection(entries, snapshot, policy, api_spec)
+    selection = _resolve_selection(entries, snapshot, policy, api_spec)
     planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
-    results, items, left_out = _compared(planning, selection, entries)
+    results, items, left_out = _match_and_compare(planning, selection, entries)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     warn_of_clearing_hidden_fields(planning, arranged)
     problems = [*manifests.problems, *_selected_problems(planning, [*entries.declared, *entries.absent])]
@@ -112,7 +112,7 @@ def draft_plan(
         manifests_digest=manifests.digest,
         manifests_files=manifests.files,
         selection=PlanScope(only=selection.only, excluded=selection.excluded, additive=policy.additive),
-        offline=offline,
+        offline=from_snapshot_file,
         timezone=policy.timezone_name,
         changes=changes,
         calls=arranged,
@@ -136,7 +136,7 @@ def draft_plan(
     )
 
 
-def _selection(entries: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> Selection:
+def _resolve_selection(entries: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> Selection:
     """Return what is planned.
 
     `--only` and `--except` may name resources that are live and not declared, which are known only after matching.
@@ -149,7 +149,7 @@ def _selection(entries: Manifests, snapshot: Snapshot, policy: Policy, api_spec:
     return Selection(entries.declared, policy, absent=entries.absent, live=live)
 
 
-def _compared(
+def _match_and_compare(
     planning: PlanContext, selection: Selection, entries: Manifests
 ) -> tuple[dict[str, MatchResult[Any, Any]], list[PlannedResource], list[Address]]:
     """Match the declarations of every kind with what is live, and compare those that are selected.
@@ -192,12 +192,14 @@ def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> di
     It is a combined one where a resource and a deleted duplicate share an address.
     """
     return {
-        address: reduce(lambda one, other: sha256([one, other]), (_fingerprint(planning, item) for item in same))
+        address: reduce(
+            lambda one, other: sha256([one, other]), (_fingerprint_of_live_row(planning, item) for item in same)
+        )
         for address, same in grouped(items, lambda item: str(item.address)).items()
     }
 
 
-def _fingerprint(planning: PlanContext, item: PlannedResource) -> str:
+def _fingerprint_of_live_row(planning: PlanContext, item: PlannedResource) -> str:
     """Return a digest of the live row that is the same after a full read and a partial one.
 
     Only a full read has undeclared attributes of people, and archived members of groups, so these are left out.

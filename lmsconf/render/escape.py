@@ -25,7 +25,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from lmsconf.errors import refuse_if
-from lmsconf.model.names import escape_invisible
+from lmsconf.model.control_characters import escape_invisible
 
 # CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
 _COMMAND = re.compile(r"^(?P<blank>\s*):(?=:)|(?<=#)#(?=\w*\[)")

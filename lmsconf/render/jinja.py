@@ -23,8 +23,8 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import names, problem_codes
+from lmsconf.model.control_characters import escape_invisible
 from lmsconf.model.fleet import group_blocked, group_failures
-from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import undo_command
 from lmsconf.model.plan import total_taken
 from lmsconf.model.time_formats import format_utc

@@ -44,7 +44,7 @@ from lmsconf.render.outcome_wording import (
     outcomes_by_status,
     shared_headline,
 )
-from lmsconf.render.plan_wording import abandoned_heading, count_severities
+from lmsconf.render.plan_wording import count_severities, no_longer_declared_heading
 from lmsconf.render.resource_wording import (
     MAX_SHOWN_ITEMS,
     SAFE,
@@ -157,10 +157,10 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal, limit)),
         *(section for risk, section in changes if risk not in SAFE),
         Section(
-            abandoned_heading(plan),
+            no_longer_declared_heading(plan),
             [
-                _entry(kind_nouns(one.address.kind), partial(_plan, "abandoned", one), False, True)
-                for one in plan.let_go
+                _entry(kind_nouns(one.address.kind), partial(_plan, "no_longer_declared", one), False, True)
+                for one in plan.no_longer_declared
             ],
         ),
         _problems([problem for problem in problems if not problem.is_error]),
@@ -215,7 +215,10 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
     return [
         Section(
             plan_wording.FAILED_HEADING,
-            [_entry(("call", "calls"), partial(_plan, "failed_call", call), False, True) for call in rehearsal.failed],
+            [
+                _entry(("call", "calls"), partial(_plan, "rehearsal_failure", call), False, True)
+                for call in rehearsal.failed
+            ],
         ),
         Section(
             plan_wording.REMAINING_HEADING,

@@ -96,7 +96,7 @@ def left_out_heading(plan: Plan) -> str:
     return f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
 
 
-def abandoned_heading(plan: Plan) -> str:
+def no_longer_declared_heading(plan: Plan) -> str:
     """Return the heading of the resources that the base declares and the manifests no longer do."""
     return (
         f"{escape_base_name(plan.base)} declares these, but the manifests no longer do. They are not deleted. To "

@@ -140,14 +140,14 @@ def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
             *map(change_lines, plan.changes),
             [f"{plan_wording.left_out_heading(plan)}.", *unchanged_lines(plan.left_out)] if plan.left_out else [],
             [
-                plan_wording.abandoned_heading(plan),
+                plan_wording.no_longer_declared_heading(plan),
                 *(
                     line
-                    for one in plan.let_go
+                    for one in plan.no_longer_declared
                     for line in (f"    {resource_title(one.address)}", f"      {one.absent}")
                 ),
             ]
-            if plan.let_go
+            if plan.no_longer_declared
             else [],
             unmanaged_lines(plan.unmanaged),
             *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal)),

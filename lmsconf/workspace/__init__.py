@@ -8,6 +8,6 @@ plan_with_base      where each change comes from, and settings compared with tho
                     takes back what a run did
 export              snapshot → files whose plan is empty, and what was left out
 manifest_files      entries → files, by section or by team; `validate --expanded`
-accept_drift        findings of a drift report → edits of manifests; which are accepted, and with which others
-manifest_editor     the edits of one entry, or of one of the several resources that it declares
+drift_selection     which findings of a drift report are accepted together, and what would still differ
+accept_drift        the edits of manifests that `drift --accept` writes for each finding
 """

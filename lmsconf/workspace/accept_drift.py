@@ -1,246 +1,329 @@
-"""Findings of a drift report → edits of manifests: which are accepted together, and what would still differ.
+"""What `drift --accept` writes: edit manifests so that they declare the live state of findings.
 
-Edits are written only if they leave no difference.
+Remove, rename, set keys and items.
 """
 
 from __future__ import annotations
 
-import difflib
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from datetime import tzinfo
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, tzinfo
+from itertools import chain
 from pathlib import Path
+from typing import cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, raise_found
-from lmsconf.kinds.kind_table import dependencies
-from lmsconf.model.address import Address
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.kinds.assignment.parse import item_addresses
+from lmsconf.kinds.assignment.types import readable_time
+from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.shared.kind_names import Kind
+from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail, format_shortest_time
+from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
+from lmsconf.manifest.edit.tree_builder import UNCHANGED, Node
+from lmsconf.manifest.edit.yaml_editor import (
+    YamlEditor,
+    change_conditions,
+    change_items,
+    change_list,
+    choice_key,
+    comparison_key_for,
+    refuse_shared,
+    refused_edit,
+    replace_value,
+    require_literal,
+    set_key,
+    set_or_remove_key,
+)
+from lmsconf.manifest.file_set import MANIFEST_ENDINGS
+from lmsconf.manifest.schema_check import declared_section, property_schema
+from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.names import matches_pattern
+from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
+from lmsconf.model.names import grouped, normalize_name
 from lmsconf.planner.drift import TAKE_OVER
-from lmsconf.planner.selection import AMBIGUOUS, resolve_pattern, unresolved_problem
-from lmsconf.workspace.manifest_editor import ManifestEditor
+from lmsconf.support.files import read_text
 
 
-class ManifestEdits(Struct, frozen=True, kw_only=True):
-    """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
+class ManifestEditor(Struct):
+    """Edits of manifests that accept findings; collects the problems and the renamed resources."""
 
-    beyond: which of `accepted` nobody asked for. renamed: new address of a resource → its old address. problems: of
-    what is refused; nothing is edited then.
-    """
-
-    accepted: tuple[DriftFinding, ...]
-    renamed: Mapping[Address, Address]
-    before: Mapping[str, bytes]
-    after: Mapping[str, bytes]
-    problems: tuple[Problem, ...]
-    beyond: tuple[Address, ...] = ()
-
-    @property
-    def diff(self) -> str:
-        """Unified diff of all files."""
-        return "".join(file_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
-
-
-def file_diff(name: str, before: bytes, after: bytes) -> str:
-    """Return the unified diff of one file."""
-    # Lines end with line feeds alone: str.splitlines knows others.
-    old, new = (io.StringIO(data.decode("utf-8"), newline="\n").readlines() for data in (before, after))
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
-    )
-
-
-def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
-    """Return the findings that can be accepted, also ignored ones; no deletion that another one brings about."""
-    return [finding for finding in _all_findings(drift) if not finding.goes_along]
-
-
-def _all_findings(drift: DriftReport) -> list[DriftFinding]:
-    """Return the findings, also ignored ones."""
-    return [*drift.findings, *(ignored.finding for ignored in drift.ignored)]
-
-
-def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:
-    """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
-    addresses = [finding.address for finding in findings]
-    patterns = [resolve_pattern(argument, addresses) for argument in arguments]
-    for pattern in patterns:
-        if not pattern.matches:
-            problem = unresolved_problem("--accept", pattern, addresses)
-            if problem.code == AMBIGUOUS:
-                raise LmsconfError(problem.message, hint=problem.hint)
-            near = problem.hint if (problem.hint or "").startswith("Did you mean") else None
-            raise LmsconfError(
-                f"--accept {pattern.typed}: no difference has this address",
-                hint=near or "`lmsconf drift` lists the differences with their addresses.",
-            )
-    return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
-
-
-def address_before_rename(address: Address, renamed: Mapping[Address, Address]) -> Address:
-    """Return the address before the edit; that of an assignment contains the name of its audience."""
-    content, arrow, audience = address.text.rpartition(" -> ")
-    was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None
-    return renamed.get(address, address) if was is None else Address(address.kind, f"{content}{arrow}{was}")
-
-
-def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
-    return Problem(
-        code="editing/not-settled",
-        message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be "
-        + finding.state.value.replace("_", " "),
-        hint=f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
-        if finding.state is DriftState.UNDECLARED and finding.source is None
-        else "Change the manifests by hand.",
-        source=finding.source,
-        address=str(finding.address),
-    )
-
-
-class DriftedProject(Struct, frozen=True, kw_only=True):
-    """The manifests of a project and their drift.
-
-    parse_manifests: parses the manifests with some files replaced: path in the project → bytes. compute_drift: compares
-    manifests with the live workspace, and raises ProblemsFound.
-    """
-
-    drift: DriftReport
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    parse_manifests: Callable[[Mapping[str, bytes]], Manifests]
-    compute_drift: Callable[[Manifests], DriftReport]
+    pages: dict[str, YamlEditor] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    renamed: dict[Address, Address] = field(default_factory=dict)
+    _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
 
-    def accept(self, patterns: Sequence[str]) -> ManifestEdits:
-        """Return edits that accept all findings matching the patterns, and others that those require.
-
-        For example, a group that was renamed by hand requires the assignments that name it. Nothing is written. Raises
-        ProblemsFound if a finding cannot be accepted by an edit in place, or something would still differ.
-        """
-        every = acceptable_findings(self.drift)
-        wanted = select_findings(every, patterns)
-        asked = frozenset(one.address for one in wanted)
-        while True:
-            # An entry that declares several resources can only be edited for all of them.
-            lines = {one.source for one in wanted if one.source is not None and one.state is not DriftState.UNDECLARED}
-            addresses = {one.address for one in wanted}
-            wanted = [one for one in every if one.address in addresses or one.source in lines]
-            draft = self._drafted(wanted)
-            raise_found(draft.problems)
-            after = self.parse_manifests(draft.after)
-            problems = tuple(self._left(draft, after))
-            more = self._leaning(problems, draft, after)
-            if not more:
-                break
-            wanted += [one for one in every if one.address in more]
-        raise_found([locate_on_disk(problem, draft) for problem in problems])
-        return replace(draft, beyond=tuple(one.address for one in wanted if one.address not in asked))
-
-    def without_refused_edits(self) -> DriftReport:
-        """Return the drift report without the `accept` lines of findings whose edit would be refused."""
-        editable = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
-        dead = self._refused(editable)
-        dead |= self._owned([one for one in editable if one.state is DriftState.UNDECLARED and one.address not in dead])
-        return replace(
-            self.drift,
-            findings=tuple(replace(one, accept=None) if one.address in dead else one for one in self.drift.findings),
+    def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
+        """Return the files with the edits for every finding, path → bytes; `problems` has what is refused."""
+        self.problems += (
+            Problem(
+                code="editing/undeclared",
+                message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
+                hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+                address=str(finding.address),
+            )
+            for finding in findings
+            if finding.source is None
         )
+        declared = Counter(one.source for one in self.manifests.declared)
+        located = [(finding.source, finding) for finding in findings if finding.source is not None]
+        for source, together in sorted(grouped(located, lambda one: one[0]).items()):
+            with self._refusals(together[0][1]):
+                self._edit([finding for _, finding in together], source, declared[source])
+        for finding, change, entry in self._renames:
+            with self._refusals(finding):
+                self._rename(finding, change, entry)
+        changed: dict[str, bytes] = {}
+        edited = [page for page in self.pages.values() if any(node.is_changed for node in page.nodes)]
+        for page in edited if not self.problems else ():
+            with self._refusals():
+                changed[page.name] = page.edited_bytes()
+        return changed
 
-    def _left(self, draft: ManifestEdits, manifests: Manifests) -> Iterator[Problem]:
-        """Yield the problems of a draft, given its parsed manifests: new ones, and findings that it leaves or adds.
-
-        An edit with any of them is not written.
-        """
+    @contextmanager
+    def _refusals(self, finding: DriftFinding | None = None) -> Iterator[None]:
+        """Keep the problems of an edit that is refused, those of a finding with its address."""
         try:
-            after = self.compute_drift(manifests)
-            findings, problems = _all_findings(after), after.problems
-        except ProblemsFound as error:
-            findings, problems = [], error.problems
-        messages_before = {problem.message for problem in self.drift.problems}
-        yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
-        known = {one.address for one in _all_findings(self.drift)}
-        accepted = {finding.address for finding in draft.accepted}
-        found = [(finding, address_before_rename(finding.address, draft.renamed)) for finding in findings]
-        yield from (
-            _unsettled(finding, is_new=address not in accepted)
-            for finding, address in found
-            if address in accepted or address not in known
-        )
+            yield
+        except ProblemsFound as refused:
+            self.problems += (
+                one
+                if finding is None
+                else replace(one, message=f"{finding.address}: {one.message}", address=str(finding.address))
+                for one in refused.problems
+            )
 
-    def _leaning(self, problems: Iterable[Problem], draft: ManifestEdits, after: Manifests) -> set[Address]:
-        """Return further findings that must be accepted too: those that the draft turned into errors.
+    def _edit(self, findings: list[DriftFinding], source: SourceLocation, declared: int) -> None:
+        """Edit the entry that several findings are about. declared: how many resources it declares.
 
-        Without any, one finding that the resources with problems now depend on.
+        Raises ProblemsFound.
         """
-        wrong = {Address.parse(problem.address) for problem in problems if problem.address is not None}
-        known = {one.address for one in acceptable_findings(self.drift) if one.source is not None}
-        known -= {one.address for one in draft.accepted}
-        if broken := known & {address_before_rename(address, draft.renamed) for address in wrong}:
-            return broken
-        # An accepted condition may refer to a choice that the manifests do not declare yet.
-        below = {
-            address_before_rename(each, draft.renamed)
-            for resource in after.declared
-            if resource.address in wrong
-            for each in dependencies(resource)
+        first, kind = findings[0], KINDS[findings[0].address.kind]
+        if first.reason is not None:
+            raise refused_edit(f"an entry about another resource says so: {first.reason}", source, "Change that entry.")
+        if first.state is DriftState.UNDECLARED:
+            node, items = self._node(source), kind.entry_items
+            for finding in findings:
+                _remove_declaration(items, node if items is None else find_absent_item(items, node, finding))
+            return
+        alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
+        if source.each or declared > len(findings) or not alike:
+            cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
+            raise refused_edit(
+                f"{cause}, and they would no longer be equal",
+                source,
+                "Write the difference as a separate entry, and run it again.",
+            )
+        self._take_over(first, source)
+
+    def page(self, name: str) -> YamlEditor:
+        """Return the editor of a manifest, by path in the project."""
+        if name not in self.pages:
+            self.pages[name] = YamlEditor(name, read_text(self.root / name).encode())
+        return self.pages[name]
+
+    def _node(self, source: SourceLocation) -> Node:
+        """Return what is written at a place. Raises ProblemsFound for a row of a sheet, an alias, and its value."""
+        if not source.file.endswith(MANIFEST_ENDINGS):
+            raise refused_edit(
+                "it is a row of a sheet", source, "Change the sheet by hand, or write the entry in a manifest."
+            )
+        node = self.page(source.file).nodes_by_place.get((source.line, source.column))
+        if node is None or node.kind == "alias":
+            raise refused_edit("it is not written out here", source)
+        refuse_shared(node)
+        return node
+
+    def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
+        if finding.state is DriftState.RENAMED and finding.live is None:
+            # The user must choose one of the candidates.
+            raise refused_edit(
+                f"it may be any of {' and '.join(str(candidate.address) for candidate in finding.candidates)}",
+                source,
+                f"Write {' or '.join(candidate.line for candidate in finding.candidates)} beside its name, or the new "
+                "name by hand.",
+            )
+        node, kind = self._node(source), KINDS[finding.address.kind]
+        if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
+            _remove_declaration(kind.entry_items, node)
+            return
+        for change in finding.fields:
+            if kind.entry_items is not None:
+                set_item_key(kind, kind.entry_items, node, change.path, self._live(kind, change))
+            elif node.kind == "mapping":
+                self._field(kind, finding, node, change)
+            else:
+                raise refused_edit("only its name is written here", source)
+
+    def _field(self, kind: Kind, finding: DriftFinding, entry: Node, change: FieldDrift) -> None:
+        head, _, rest = change.path.partition(".")
+        if head == kind.name_key or (head == kind.parts_key and rest):
+            self._renames.append((finding, change, entry))
+        elif head == "conditions":
+            change_conditions(entry, change.missing, change.extra)
+        elif (same := comparison_key_for(property_schema(declared_section(kind).shape.schema, head))) is not None:
+            change_list(entry, head, same, change.missing, change.extra)
+        elif rest:
+            self._under(kind, require_literal(entry.get(head), entry), rest, change)
+        else:
+            set_key(entry, head, self._live(kind, change))
+
+    def _under(self, kind: Kind, node: Node, key: str, change: FieldDrift) -> None:
+        """Edit one key of a mapping in the entry, such as metadata or answers. Raises ProblemsFound."""
+        if node.kind != "mapping":
+            raise refused_edit("this is not a mapping", node.where)
+        key = next((own.text for own, _ in node.parts if normalize_name(own.text) == key), key)
+        if change.missing or change.extra:
+            change_items(require_literal(node.get(key), node), change.missing, change.extra, choice_key)
+        else:
+            set_key(node, key, self._live(kind, change))
+
+    def _live(self, kind: Kind, change: FieldDrift) -> Json:
+        """Return the live value in manifest form, with `$(` escaped."""
+        moment = readable_time(change.live) if isinstance(change.live, str) else None
+        if change.path in kind.time_keys and isinstance(moment, datetime):
+            return format_shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
+        return escape_variables(change.live)
+
+    def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Node) -> None:
+        """Rename a resource or a choice in its entry and in every reference to it. Raises ProblemsFound."""
+        old, new, key = str(change.declared), str(change.live), change.path.partition(".")[0]
+        kind = KINDS[finding.address.kind]
+        if key == kind.name_key:
+            owner, named, same = entry, require_literal(entry.get(key), entry), kind.normalize_name
+            self.renamed[Address.of(kind.name, new)] = finding.address
+            uses = self._reached(trail for other in KINDS.values() for trail in other.references.get(kind.name, ()))
+        else:
+            # The choices, or those under `include` and `exclude`.
+            items = chain(_below(entry, (key, ANY)), _below(entry, (key, ANY, ANY)))
+            matching = (one for one in items if choice_key(unescape_variables(one.value())) == normalize_name(old))
+            owner = require_literal(next(matching, None), entry)
+            named = require_literal(owner.get("name"), owner) if owner.kind == "mapping" else owner
+            same = normalize_name
+            uses = self._uses_of_part(finding.address)
+        replace_value(named, escape_variables(new))
+        _forget(owner, new)
+        for use in uses:
+            if use.kind == "scalar" and same(str(unescape_variables(use.text))) == same(old):
+                replace_value(use, escape_variables(new))
+
+    def _uses_of_part(self, address: Address) -> Iterator[Node]:
+        """Yield every node that may name a part of a resource, such as a choice of a field."""
+        for reference in (one for kind in KINDS.values() for one in kind.part_references.get(address.kind, ())):
+            above = () if reference.owner is not None else (address.name,)
+            for node in self._reached([reference.at]):
+                owner = None if reference.owner is None else node.get(reference.owner)
+                if reference.owner is None or (
+                    owner is not None and choice_key(unescape_variables(owner.value())) == address.name
+                ):
+                    yield from (item for part in reference.parts for item in _below(node, (*above, *part)))
+
+    def _reached(self, trails: Iterable[Trail]) -> Iterator[Node]:
+        """Yield every node of a manifest that one of the paths matches."""
+        names = (name for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS))
+        roots = [root for name in names for root in self.page(name).roots]
+        return (node for trail in trails for root in roots for node in _below(root, trail))
+
+
+def _remove(node: Node) -> None:
+    """Remove an entry from its section, with the comment about it. Raises ProblemsFound."""
+    if node.parent is None or node.parent.kind != "list":
+        raise refused_edit("this is not an entry of a section", node.where)
+    refuse_shared(node)
+    node.parent.removed |= {node.parent.items.index(node)}
+    node.parent.commented = True
+
+
+def _forget(entry: Node, name: str) -> None:
+    """Remove a name from `previously`, since it is the current name again."""
+    node = entry.get("previously")
+    names = [] if node is None or node.kind != "list" else cast("list[Json]", unescape_variables(node.value()))
+    if normalize_name(name) in map(choice_key, names):
+        change_list(entry, "previously", choice_key, [name], [])
+
+
+def set_item_key(kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
+    """Set the live value of one key: on its item, or on the whole entry. Raises ProblemsFound.
+
+    A value that several items share is kept, and overridden on the item that differs.
+    """
+    block, siblings = _block(items, item), item.parent
+    window, default = (item.get("window"), block.get("window")) if key in kind.time_keys else (None, None)
+    if window is not None:
+        raise refused_edit(
+            f"{key} comes from a window",
+            window.where,
+            "Change the window, or write visible_from and visible_until here in its place.",
+        )
+    alone = siblings is not None and siblings.kind == "list" and len(siblings.items) == 1
+    if block.get(key) is not None and alone and item.get(key) is None:
+        set_or_remove_key(block, key, live)
+    elif item.kind == "mapping":
+        set_or_remove_key(item, key, live, block.get(key) or default)
+    elif unescape_variables(item.text) == EVERYBODY:
+        refuse_shared(item)
+        item.replacement = {
+            **(item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}),
+            key: live,
         }
-        return set(sorted(known & below)[:1])
+    else:
+        raise _elsewhere("this", items, item)
 
-    def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
-        """Return the findings that cannot be edited in place."""
-        problems = self._drafted(findings).problems
-        named = {problem.address for problem in problems}
-        sources = {one.source for one in findings if str(one.address) in named}
-        dead = {one.address for one in findings if one.source in sources}
-        if problems and not dead:
-            # The problem concerns a file as a whole, so each finding is tried alone.
-            dead = {one.address for one in findings if self._drafted([one]).problems}
-        # A file is checked as a whole only once no single edit is refused.
-        return dead | self._refused([one for one in findings if one.address not in dead]) if dead else dead
 
-    def _owned(self, findings: Sequence[DriftFinding]) -> AbstractSet[Address]:
-        """Return the findings that would be deleted even without their entry under `absent`.
+def _remove_declaration(items: EntryItems | None, item: Node) -> None:
+    """Remove an entry; for a kind with items an item, and the entry with its last one. Raises ProblemsFound."""
+    block = None if items is None else _block(items, item)
+    _remove(item)
+    if block is not None and item.parent is not None and not item.parent.kept():
+        _remove(block)
 
-        They are owned, and no manifest declares them.
-        """
-        draft = self._drafted(findings)
-        if draft.problems or not findings:
-            return frozenset()
-        try:
-            after = self.compute_drift(self.parse_manifests(draft.after))
-        except ProblemsFound:
-            return frozenset()
-        return {finding.address for finding in after.findings} & {finding.address for finding in findings}
 
-    def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
-        """Return the manifests edited to the live state of all findings, or why that is refused."""
-        editor = ManifestEditor(self.manifests, self.root, self.timezone)
-        after = editor.accept(findings)
-        return ManifestEdits(
-            accepted=tuple(findings),
-            renamed=editor.renamed,
-            before={name: editor.pages[name].data for name in after},
-            after=after,
-            problems=tuple(editor.problems),
+def find_absent_item(items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
+    """Return the item that a finding is about in an entry under `absent`. Raises ProblemsFound."""
+    subjects = require_literal(entry.get(items.subject), entry)
+    if subjects.kind == "list" and len(subjects.items) > 1:
+        raise refused_edit(
+            f"this entry declares several {items.subject}s",
+            entry.where,
+            "Write the difference as a separate entry, and run it again.",
         )
+    body = {items.subject: unescape_variables(subjects.value())}
+    for item in require_literal(entry.get(items.key), entry).items:
+        if finding.address in item_addresses(body, unescape_variables(item.value())):
+            return item
+    raise _elsewhere("its", items, entry)
 
 
-def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
-    """Return the problem with its location in the file on disk instead of the draft."""
-    source = problem.source
-    if source is None or source.file not in edits.after:
-        return problem
-    new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
-    for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
-        if start < source.line <= end:
-            column = source.column if tag == "equal" else 0
-            line = min(old_start + source.line - start, old_end)
-            return replace(problem, source=SourceLocation(source.file, line, column, source.each))
-    # It is about the whole file, or YAML has more lines than there are line feeds.
-    return problem
+def _block(items: EntryItems, item: Node) -> Node:
+    """Return the entry that contains an item. Raises ProblemsFound."""
+    block = item.parent.parent if item.parent is not None else None
+    if (
+        block is None
+        or block.kind != "mapping"
+        or (item.replacement is not UNCHANGED and not isinstance(item.replacement, dict))
+    ):
+        raise _elsewhere("this", items, item)
+    return block
+
+
+def _elsewhere(which: str, items: EntryItems, node: Node) -> ProblemsFound:
+    return refused_edit(f"{which} {items.noun} is not written out here", node.where)
+
+
+def _below(node: Node, trail: Trail) -> Iterator[Node]:
+    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
+    if not trail:
+        yield node
+    elif trail[0] == KEYS and node.kind == "mapping":
+        yield from (key for key, _ in node.parts)
+    else:
+        for part in node.parts:
+            if trail[0] == ANY or (node.kind == "mapping" and trail[0] == normalize_name(part[0].text)):
+                yield from _below(part[-1], trail[1:])

@@ -26,9 +26,10 @@ from lmsconf.manifest.nodes import EscapedText
 from lmsconf.manifest.problems import find_conflicts
 from lmsconf.manifest.schema_check import declared_section
 from lmsconf.model.address import Address
+from lmsconf.model.control_characters import is_representable
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import is_representable, matches_patterns
+from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import draft_plan
@@ -225,7 +226,9 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return draft_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True).plan
+        return draft_plan(
+            manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, from_snapshot_file=True
+        ).plan
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
     planning = named_context(snapshot, policy, api_spec)

@@ -109,7 +109,7 @@ def _lasting(shared: frozenset[str], older: Iterable[frozenset[str] | None]) -> 
     return left
 
 
-def find_orphaned_resources(
+def find_no_longer_declared(
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
@@ -188,9 +188,9 @@ def plan_with_base(
     return replace(
         made,
         settings_changed=(*diff_settings(base.version.settings, now.settings), *_dropped_tests(now, base.version)),
-        let_go=()
+        no_longer_declared=()
         if policy.only or policy.excluded
-        else find_orphaned_resources(now, base.version, live, reader.connection.spec),
+        else find_no_longer_declared(now, base.version, live, reader.connection.spec),
     )
 
 

@@ -169,7 +169,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             policy,
             self.connection.spec,
             created_at=taken_at or self.now(),
-            offline=taken_at is not None,
+            from_snapshot_file=taken_at is not None,
         )
 
     def read_on(

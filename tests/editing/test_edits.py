@@ -24,7 +24,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.files import write_all_or_none
-from lmsconf.workspace.accept_drift import DriftedProject, ManifestEdits, locate_on_disk
+from lmsconf.workspace.drift_selection import DriftedProject, ManifestEdits, locate_on_disk
 from lmsconf.workspace.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 

@@ -28,8 +28,8 @@ from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.control_characters import is_representable
 from lmsconf.model.guards import Policy
-from lmsconf.model.names import is_representable
 from lmsconf.model.snapshot import Listing, Snapshot
 
 SEED = text_of(__file__, "by_team_seed.yaml")

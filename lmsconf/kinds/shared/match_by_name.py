@@ -9,15 +9,8 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import (
-    casefold_name,
-    confusable_skeleton,
-    differing_characters,
-    grouped,
-    nearest_name,
-    normalize_name,
-    quote_name,
-)
+from lmsconf.model.control_characters import differing_characters
+from lmsconf.model.names import casefold_name, confusable_skeleton, grouped, nearest_name, normalize_name, quote_name
 from lmsconf.model.snapshot import HasName
 
 L = TypeVar("L", bound=HasName)

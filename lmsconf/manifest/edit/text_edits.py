@@ -15,7 +15,7 @@ from msgspec import Struct
 from lmsconf.manifest.edit.tree_builder import Node, part_span
 from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import CONTROLS
+from lmsconf.model.control_characters import CONTROLS
 from lmsconf.support.strict_json import map_texts
 
 WIDTH: Final = 110

@@ -20,7 +20,7 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
-from lmsconf.kinds.smart_group import ConditionRow, sorted_for_request
+from lmsconf.kinds.smart_group import ConditionRow, conditions_in_request_order
 from lmsconf.kinds.user.types import ARCHIVE_DATE, Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
@@ -192,7 +192,7 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
         scope.smart_groups[key] = tuple(
             PlannedCondition(*_by_ids(planning, one.field, one.choices), one.system_condition)
-            for one in sorted_for_request(after)
+            for one in conditions_in_request_order(after)
         )
 
 
