@@ -262,7 +262,9 @@ def _meaning(
 def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
     """Name the host that a redirect points to. Redirects are not followed: the token is for one host only."""
     try:
-        other = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
+        parts = urlsplit(answer.headers.get("location", ""))
+        # A slash in a password ends the host too early: what is before it would be printed.
+        other = "" if "@" in "".join(parts[2:]) else parts.netloc.rpartition("@")[2]
     except ValueError:
         other = ""
     to = f" to {_safe(transport.redact(other))}" if other else ""
