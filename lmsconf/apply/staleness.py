@@ -17,7 +17,7 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf.apply.explain_mismatch import few
-from lmsconf.documents.document import change_json
+from lmsconf.documents.json_documents import change_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members, sha256

@@ -31,9 +31,9 @@ from lmsconf.audit.statement import (
     statement_text,
 )
 from lmsconf.documents import plan_file, reports
-from lmsconf.documents.document import TOOL, Value, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
+from lmsconf.documents.json_documents import TOOL, Value, render_json
 from lmsconf.errors import LmsconfError, Problem, refuse_if
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER

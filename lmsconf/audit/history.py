@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
-from lmsconf.documents.document import TOOL, change_json, escape_invisible, object_json, render_json
 from lmsconf.documents.journal.journal_reader import kept_plan_text
+from lmsconf.documents.json_documents import TOOL, change_json, escape_in_strings, object_json, render_json
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
@@ -128,7 +128,7 @@ class _Search:
     def _may_be_in(self, text: str) -> bool:
         """Whether the text of a plan file has the address, or the e-mail, anywhere."""
         names_person = self.email is not None and self.email in normalize_email(text)
-        return names_person or escape_invisible(json.dumps(self.current, ensure_ascii=False))[1:-1] in text
+        return names_person or escape_in_strings(json.dumps(self.current, ensure_ascii=False))[1:-1] in text
 
     def _fitting(self, change: Change) -> Change | None:
         """Return the change as far as it is about what is asked; None if it is not."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from msgspec import Struct
 
-from lmsconf.documents.document import from_json, json_at, object_json, parse_document, render_json, value_at
 from lmsconf.documents.journal.journal_reader import parse_journal
+from lmsconf.documents.json_documents import from_json, json_at, object_json, parse_document, render_json, value_at
 from lmsconf.documents.snapshot_file import snapshot_digest_json
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, sha256_of_bytes

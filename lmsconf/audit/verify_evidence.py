@@ -26,7 +26,7 @@ from lmsconf.audit.statement import (
     signature_in,
     statement_text,
 )
-from lmsconf.documents.document import TOOL, json_at, render_json, value_at
+from lmsconf.documents.json_documents import TOOL, json_at, render_json, value_at
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, members, sha256_of_bytes
 from lmsconf.support.files import os_error_message

@@ -25,8 +25,8 @@ from lmsconf.api.client import Exchange
 from lmsconf.apply.scheduler import Waiting
 from lmsconf.cli.output import Output, mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
-from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.journal.journal_reader import PendingWrites
+from lmsconf.documents.json_documents import change_json, escape_in_strings, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.documents.reports import drift_summary_json, finding_json
 from lmsconf.errors import Problem, Severity, refuse_if
@@ -400,4 +400,4 @@ class EventWriter:
         common = {"format": FORMAT, "type": type, "at": format_utc(datetime.now(UTC), "milliseconds"), "level": level}
         text = json.dumps({**common, **cast("dict[str, Json]", mask_if_enabled(said))}, ensure_ascii=False)
         # A lone surrogate becomes an escape that JSON knows.
-        return f"{redact_registered_tokens(escape_invisible(text))}\n".encode("utf-8", "backslashreplace")
+        return f"{redact_registered_tokens(escape_in_strings(text))}\n".encode("utf-8", "backslashreplace")

@@ -18,7 +18,7 @@ from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output import Output, masks_people, output_options, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import plan_file, reports, snapshot_file
-from lmsconf.documents.document import parse_document
+from lmsconf.documents.json_documents import parse_document
 from lmsconf.errors import LmsconfError, UsageError, raise_found, refuse_if
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import RecordedRun

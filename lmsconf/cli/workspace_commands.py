@@ -160,7 +160,7 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     sent as they are: the project's dialect is not applied. The response is printed unchanged, including any people,
     keys and links in it; with --mask-people, no request is sent.
     """
-    from lmsconf.documents.document import escape_invisible
+    from lmsconf.documents.json_documents import escape_in_strings
     from lmsconf.workspace.connection import Connection
 
     refuse_if(
@@ -187,7 +187,7 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
             ) from error
     if answer is not None:
         write_redacted(
-            f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
+            f"{escape_in_strings(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
         )
 
 

@@ -238,7 +238,7 @@ def load_valid_manifests(settings: Settings, events: CommandEvents = NO_EVENTS) 
 
 def load_saved(file: Path, loads: Callable[[str], Value], taken: str) -> Value:
     """Load a saved document. taken: what the command takes, for the error of another file. Raises LmsconfError."""
-    from lmsconf.documents.document import errors_of_file
+    from lmsconf.documents.json_documents import errors_of_file
     from lmsconf.support.files import read_text
 
     text = read_text(file)

@@ -25,7 +25,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.doctor.probe_trials import PREFIX, TrialClient, Trying, WriteResult
-from lmsconf.documents.document import from_json
+from lmsconf.documents.json_documents import from_json
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, encode_live_answers, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field, to_builtins
 
 from lmsconf.api.spec.dialect_candidates import Value
-from lmsconf.documents.document import TOOL, render_json
+from lmsconf.documents.json_documents import TOOL, render_json
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.forms import OfWorkspace
 

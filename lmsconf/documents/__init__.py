@@ -1,6 +1,6 @@
 """Values ⇄ versioned JSON documents. Each has a JSON Schema.
 
-document       what all have: rendering, strict parsing, seals, structs ⇄ JSON
+json_documents what all have: rendering, strict parsing, seals, structs ⇄ JSON
 plan_file      plans
 reports        applies, drift, fleets, recorded runs, people and tests, problems
 snapshot_file  snapshots

@@ -12,7 +12,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from lmsconf.documents.document import (
+from lmsconf.documents.json_documents import (
     TOOL,
     change_json,
     from_json,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from lmsconf.documents import plan_file
-from lmsconf.documents.document import (
+from lmsconf.documents.json_documents import (
     TOOL,
     add_seal,
     change_json,

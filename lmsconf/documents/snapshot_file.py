@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
-from lmsconf.documents import document
-from lmsconf.documents.document import json_at, object_json, value_at
+from lmsconf.documents import json_documents
+from lmsconf.documents.json_documents import json_at, object_json, value_at
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import in_snapshot_order
@@ -31,7 +31,7 @@ def dumps(snapshot: Snapshot) -> str:
 
 def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     """Yield the text of the snapshot file piece by piece: of a large workspace it is hundreds of megabytes."""
-    return document.json_pieces(_body(snapshot))
+    return json_documents.json_pieces(_body(snapshot))
 
 
 def file_digest(snapshot: Snapshot) -> str:
@@ -47,7 +47,7 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
     redaction = snapshot.redaction
     return {
         "format": FORMAT,
-        "tool": document.TOOL,
+        "tool": json_documents.TOOL,
         "taken_at": snapshot.taken_at,
         "workspace": {"name": snapshot.workspace, "url": snapshot.url},
         "people": snapshot.people,
@@ -69,8 +69,8 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
 
 def loads(text: str) -> Snapshot:
     """Return the snapshot in a text. Raises LmsconfError for a text without one."""
-    data = document.parse_document(text)
-    document.verify_format(data, FORMAT, "Create one with: lmsconf snapshot FILE")
+    data = json_documents.parse_document(text)
+    json_documents.verify_format(data, FORMAT, "Create one with: lmsconf snapshot FILE")
     return snapshot_of(data)
 
 
@@ -102,7 +102,7 @@ def _rows(data: dict[str, Json], row_type: type[ListedRow]) -> Iterator[ListedRo
         place = f"{row_type.listing}[{number}]"
         if isinstance(row, dict) and None in row.values():
             raise ValueError(f"{place}: a value is null, and would be left out")
-        yield document.from_json(row, row_type, place)
+        yield json_documents.from_json(row, row_type, place)
 
 
 def _row_types() -> dict[str, type[ListedRow]]:

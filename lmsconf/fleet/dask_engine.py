@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from lmsconf.documents.document import TOOL, from_json
+from lmsconf.documents.json_documents import TOOL, from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError, refuse_if
 from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
 from lmsconf.fleet.fleet_run import Listener, run_in_threads

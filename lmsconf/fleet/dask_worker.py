@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.documents.document import TOOL, json_at, to_json, value_at
+from lmsconf.documents.json_documents import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, raise_found, refuse_if
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
 from lmsconf.fleet.worker import BOUND, interrupted, task_process

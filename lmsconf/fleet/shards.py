@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.documents.document import change_json, without_keys
+from lmsconf.documents.json_documents import change_json, without_keys
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index

@@ -29,7 +29,7 @@ from typing import IO, Final, cast
 
 import msgspec
 
-from lmsconf.documents.document import from_json
+from lmsconf.documents.json_documents import from_json
 from lmsconf.documents.reports import entry_json
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner

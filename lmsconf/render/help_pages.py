@@ -10,7 +10,7 @@ from typing import Final, cast
 
 import msgspec
 
-from lmsconf.documents.document import TOOL, render_json
+from lmsconf.documents.json_documents import TOOL, render_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import KeyExplanation
 from lmsconf.render.text import table_lines

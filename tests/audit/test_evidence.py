@@ -17,7 +17,7 @@ from json_schemas import schema_validator
 
 from lmsconf.audit.statement import chain_findings
 from lmsconf.audit.verify_evidence import verify_evidence
-from lmsconf.documents.document import render_json
+from lmsconf.documents.json_documents import render_json
 from lmsconf.errors import ExitCode
 
 pytestmark = pytest.mark.sampled  # some seconds in all

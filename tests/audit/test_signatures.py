@@ -34,9 +34,9 @@ from texts import text_of
 from lmsconf.audit.statement import load_public_key
 from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents import reports
-from lmsconf.documents.document import render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
 from lmsconf.documents.journal.journal_reader import REPORT, find_run, kept_path, kept_report_text
+from lmsconf.documents.json_documents import render_json
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes

@@ -15,7 +15,7 @@ from views.document_samples import COMPLETE, EMPTY
 
 from lmsconf.cli import app, run_command_line
 from lmsconf.documents import plan_file, reports
-from lmsconf.documents.document import render_json
+from lmsconf.documents.json_documents import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.text import plan_text

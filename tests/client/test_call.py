@@ -272,7 +272,13 @@ def test_a_redirect_is_told_and_never_followed() -> None:
 
 @pytest.mark.parametrize(
     "location",
-    ["https://me:secret@/x", "//secret@?x", "https://secret@[::1", "https://secret@", "https://me:se/cret@evil.example"],
+    [
+        "https://me:secret@/x",
+        "//secret@?x",
+        "https://secret@[::1",
+        "https://secret@",
+        "https://me:se/cret@evil.example",
+    ],
 )
 def test_a_redirect_to_no_host_names_none(location: str) -> None:
     """What may be a secret stands before the host, also where none follows."""

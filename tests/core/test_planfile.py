@@ -15,7 +15,7 @@ from views.document_samples import REPORTS
 
 from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.documents import plan_file, reports, snapshot_file
-from lmsconf.documents.document import add_seal, render_canonical_json, render_json
+from lmsconf.documents.json_documents import add_seal, render_canonical_json, render_json
 from lmsconf.errors import ExitCode, InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.responses import object_list

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from json_schemas import schema_validator
 
-from lmsconf.documents.document import render_canonical_json
+from lmsconf.documents.json_documents import render_canonical_json
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import sha256

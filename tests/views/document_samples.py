@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from lmsconf.documents import plan_file, reports
-from lmsconf.documents.document import parse_document
+from lmsconf.documents.json_documents import parse_document
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallStatus

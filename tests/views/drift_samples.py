@@ -18,7 +18,7 @@ from views.document_samples import (
     golden_document,
 )
 
-from lmsconf.documents.document import from_json
+from lmsconf.documents.json_documents import from_json
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json

@@ -22,7 +22,7 @@ from views.document_samples import EVIL, golden_document
 from views.drift_samples import ALL, DRIFTS, HOSTILE
 
 from lmsconf import render
-from lmsconf.documents.document import from_json, value_at
+from lmsconf.documents.json_documents import from_json, value_at
 from lmsconf.documents.reports import access_json, audience_json
 from lmsconf.errors import SourceLocation
 from lmsconf.model.access import AudienceReport, PersonAccess

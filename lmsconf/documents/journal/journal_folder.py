@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from lmsconf.documents.document import escape_invisible
+from lmsconf.documents.json_documents import escape_in_strings
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
 from lmsconf.model.time_formats import format_utc
@@ -167,7 +167,7 @@ def encode_line(entry: Mapping[str, Json]) -> bytes:
     """Return the entry as a line, with its checksum and line feed."""
     content = canonical_json(entry)
     whole = content[:-1] + f',"{_SUM}":"{_sum(content)}"}}'.encode()
-    return escape_invisible(whole.decode("utf-8", "surrogatepass")).encode() + b"\n"
+    return escape_in_strings(whole.decode("utf-8", "surrogatepass")).encode() + b"\n"
 
 
 def decode_line(line: bytes) -> dict[str, Json] | None:

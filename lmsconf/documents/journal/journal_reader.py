@@ -29,7 +29,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents import plan_file, snapshot_file
-from lmsconf.documents.document import from_json
 from lmsconf.documents.journal.journal_folder import (
     FORMAT,
     decode_line,
@@ -37,6 +36,7 @@ from lmsconf.documents.journal.journal_folder import (
     journals,
     read_journal,
 )
+from lmsconf.documents.json_documents import from_json
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.names import count_noun

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from lmsconf import __version__
 from lmsconf.documents import plan_file, reports, snapshot_file
-from lmsconf.documents.document import object_json, without_keys
 from lmsconf.documents.journal.journal_folder import (
     FORMAT,
     RUNS,
@@ -37,6 +36,7 @@ from lmsconf.documents.journal.journal_reader import (
     kept_path,
     plan_retention,
 )
+from lmsconf.documents.json_documents import object_json, without_keys
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.model.calls import Call

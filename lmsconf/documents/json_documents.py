@@ -34,7 +34,7 @@ _COMMAND: Final = re.compile(r"#(?=#\w*\[)")
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
-def escape_invisible(text: str) -> str:
+def escape_in_strings(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
     if not (text.isascii() and text.isprintable()):  # nearly every line is, and much faster
         text = _INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
@@ -57,8 +57,8 @@ def json_pieces(document: Mapping[str, Json | Iterator[Json]]) -> Iterator[str]:
 
 
 def render_canonical_json(document: Mapping[str, Json]) -> str:
-    """Return the document as canonical JSON, the input of digests and seals, with `escape_invisible` applied."""
-    return escape_invisible(canonical_json(document).decode("utf-8", "surrogatepass"))
+    """Return the document as canonical JSON, the input of digests and seals, with `escape_in_strings` applied."""
+    return escape_in_strings(canonical_json(document).decode("utf-8", "surrogatepass"))
 
 
 def _value(value: Json | Iterator[Json]) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _value(value: Json | Iterator[Json]) -> Iterator[str]:
 
 
 def _compact(value: Json) -> str:
-    return escape_invisible(_ENCODER.encode(value))
+    return escape_in_strings(_ENCODER.encode(value))
 
 
 def parse_document(text: str) -> dict[str, Json]:
@@ -183,10 +183,10 @@ def add_seal(document: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def render_sealed(document: Mapping[str, Json]) -> str:
-    """Return the canonical JSON of `add_seal(document)`, each value encoded once, with `escape_invisible` applied."""
+    """Return the canonical JSON of `add_seal(document)`, each value encoded once, with `escape_in_strings` applied."""
     values = {key: canonical_json(value) for key, value in sorted({**document, "seal": ""}.items())}
     values["seal"] = canonical_json(sha256_of_bytes(_joined(values)))
-    return escape_invisible(_joined(values).decode("utf-8", "surrogatepass"))
+    return escape_in_strings(_joined(values).decode("utf-8", "surrogatepass"))
 
 
 def _joined(values: Mapping[str, bytes]) -> bytes:
