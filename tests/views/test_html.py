@@ -12,7 +12,7 @@ import pytest
 from fleet.fleet_project import large_fleet
 from hostile.active_content import html_words
 from msgspec.structs import replace
-from views.document_samples import COMPLETE, CREATE, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
+from views.document_samples import COMPLETE, CREATE, MIXED, PLANS, REPORTS, UPDATE, change
 from views.drift_samples import ALL, DRIFTS, large
 
 from lmsconf.kinds.shared.kind_names import resource_title
@@ -127,8 +127,8 @@ def chained(changes: int) -> Plan:
     """A plan in which each change has four calls, each of which waits for the one before."""
     plan = large(changes)
     calls = tuple(
-        call(4 * n + k, one.address, "a.b", "POST", "/", needs=(f"c{4 * n + k - 1}",))
-        for n, one in enumerate(plan.changes)
+        replace(one, id=f"c{4 * n + k}", needs=(f"c{4 * n + k - 1}",))
+        for n, one in enumerate(plan.calls)
         for k in range(4)
     )
     return replace(plan, calls=calls)
@@ -210,9 +210,12 @@ def test_other_reports_show_their_first_rows(page: str) -> None:
         findings = tuple(replace(ALL.findings[0], address=at) for at in many(2_500))
         text, command = DRIFT_VIEWS["html"](replace(ALL, findings=findings)), "lmsconf drift --format text"
     elif page == "apply":
-        calls = [outcome(n, at, "a.b", CallStatus.DONE) for n, at in enumerate(many(2_400))]
-        failed = [outcome(n, at, "a.b", CallStatus.FAILED) for n, at in enumerate(many(100), 2_400)]
-        text = APPLY_VIEWS["html"](replace(COMPLETE, outcomes=(*calls, *failed)))
+        states = [*[CallStatus.DONE] * 2_400, *[CallStatus.FAILED] * 100]
+        outcomes = tuple(
+            replace(COMPLETE.outcomes[0], call=f"c{n}", address=at, status=states[n])
+            for n, at in enumerate(many(2_500))
+        )
+        text = APPLY_VIEWS["html"](replace(COMPLETE, outcomes=outcomes))
         command = "lmsconf show REPORT.json --format text"
         assert text.count('data-state="failed"') == 100
     else:
