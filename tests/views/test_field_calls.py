@@ -17,32 +17,6 @@ from texts import text_of
 HERE = Path(__file__).parent
 SEED = text_of(__file__, "field_calls_seed.yaml")
 
-MANY = "".join(f"  - {{name: K{n}, type: TEXT}}\n" for n in range(7))
-NEW = "{{name: {}, type: CHOICE, choices: [Sales, Tech, Oslo, Bergen]{}}}"
-TO_NEW = NEW.format("New", ", migrate: {from: Team, conditions: all}")
-TO_NEXT = NEW.format("Next", ", migrate: {from: Site}")
-SLOTS = {
-    "full": (7, "custom_fields: [{name: Y, type: TEXT}, {name: Z, type: TEXT}]\nabsent: {custom_fields: [K1]}", {}),
-    "full_additive": (7, "custom_fields: [{name: Z, type: TEXT}]\nabsent: {custom_fields: [K1]}", {"additive": True}),
-    "full_declared": (7, f"custom_fields:\n{MANY}  - {{name: Motto, hidden: true}}", {}),
-    "full_left_out": (
-        7,
-        "custom_fields: [{name: Z, type: TEXT}, {name: Motto, hidden: true}]\nabsent: {custom_fields: [K1]}",
-        {"excluded": ("custom_field/Z",)},
-    ),
-    "full_kept": (
-        7,
-        "custom_fields: [{name: Z, type: TEXT}]\nabsent: {custom_fields: [K1]}",
-        {"excluded": ("custom_field/K1",)},
-    ),
-    "freed": (6, "custom_fields: [{name: Y, type: TEXT}, {name: Z, type: TEXT}]\nabsent: {custom_fields: [K1]}", {}),
-    "moved": (7, f"custom_fields: [{TO_NEW}]", {}),
-    "moved_two": (7, f"custom_fields: [{TO_NEW}, {TO_NEXT}]", {}),
-    "moved_one_by_one": (6, f"custom_fields: [{TO_NEW}, {TO_NEXT}]", {}),
-    "moved_beside": (6, f"custom_fields: [{TO_NEW}, {{name: A, type: TEXT}}]", {}),
-    "moved_and_freed": (7, f"custom_fields: [{TO_NEW}]\nabsent: {{custom_fields: [K1]}}", {}),
-}
-
 
 def shown(it: Project, manifests: str, more: dict[str, object]) -> str:
     """Each call of the plan, and after which others it is sent; then what may stop it."""
@@ -67,13 +41,14 @@ def test_the_calls_of_fields(tmp_path: Path, case: Case, golden: Callable[[str, 
 
 
 @pytest.mark.sampled(day=4)
-@pytest.mark.parametrize("name", SLOTS)
-def test_the_calls_of_ten_fields(tmp_path: Path, name: str, golden: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("case", cases(HERE / "field_slots.txt"), ids=lambda case: case.title)
+def test_the_calls_of_ten_fields(tmp_path: Path, case: Case, golden: Callable[[str, str], None]) -> None:
     """A workspace has at most ten: a new one waits for a deletion, or is refused."""
-    number, manifests, more = SLOTS[name]
-    fields = "".join(MANY.splitlines(keepends=True)[:number])
+    number, *options = case.told.split()
+    fields = "".join(f"  - {{name: K{n}, type: TEXT}}\n" for n in range(int(number)))
     it = Project(tmp_path, SEED.replace("smart_groups:", f"{fields}smart_groups:"), "guards: off\n")
-    golden(f"fields_{name}.txt", shown(it, manifests, more))
+    more = {"additive": options == ["additive"], "excluded": tuple(options[1:])}
+    golden(f"fields_{case.title}.txt", shown(it, case.text, more))
 
 
 # What `plan` prints of fields whose answers move to another one: tests/golden/migration_….txt.
