@@ -1,4 +1,4 @@
-"""Reads tables of malformed files: `=== title`, the text, `>>>`, and the exact problems, each over its hint."""
+"""Tables of manifests: `=== title`, the text, `>>>`, and what is declared, or the problems, each over its hint."""
 
 import io
 import re
@@ -20,7 +20,7 @@ ZONE = ZoneInfo("Europe/Stockholm")
 
 
 class Case(NamedTuple):
-    """One malformed file and what is to be said of it."""
+    """One text and what is to be said of it."""
 
     title: str
     text: str
@@ -47,9 +47,9 @@ def shown(problems: Iterable[Problem]) -> str:
 
 def loaded(root: Path, text: str, **options: Any) -> Manifests:
     """What the manifests of a text declare: a.yaml, and each file whose path stands in a line behind an @."""
-    first, *others = re.split(r"^@ (?=\S+$)", text, flags=re.MULTILINE)
-    files = [other.split("\n", 1) for other in others]
-    for name, content in [*([["a.yaml", first]] if first else []), *files]:
+    whole = text if text.startswith("@ ") else f"@ a.yaml\n{text}"
+    for part in re.split(r"^@ (?=\S+$)", whole, flags=re.MULTILINE)[1:]:
+        name, content = part.split("\n", 1)
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode())
