@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
@@ -52,43 +52,15 @@ def files(root: Path) -> dict[str, list[str]]:
     return by_file
 
 
-def test_by_the_value_of_a_field(project: Project) -> None:
-    """A group whose members all answered the same, a smart group with one choice, and what is assigned to them."""
-    assert lmsconf(project.root, "export", "--by", "Department").code == 0
-    assert files(project.root) == {
-        "custom_fields.yaml": ["Department", "Skills"],
-        "groups.yaml": ["Empty", "HR - Unknown", "Sales - Mixed"],
-        "smart_groups.yaml": ["Both"],
-        "content_targets.yaml": ["Intro -> everyone", "Sales - Basics -> smart_group/Both"],
-        "people-culture/groups.yaml": ["SALES - Shouted"],
-        "people-culture/content_targets.yaml": ["Intro -> user/cy.dahl@acme.example"],
-        "sales/groups.yaml": ["Sales - Leads"],
-        "sales/smart_groups.yaml": ["All of Sales"],
-        "sales/content_targets.yaml": ["Intro -> group/Sales - Leads"],
-        "team/smart_groups.yaml": ["Dots"],
-        "team/content_targets.yaml": ["Intro -> smart_group/Dots"],
-    }
+@listed_cases("by", "written")
+def test_each_team_has_a_folder(project: Project, by: str, written: dict[str, list[str]]) -> None:
+    """A group whose members all answered the same, a smart group with one choice, and what is assigned to them; or
+    what begins with the same words: case makes no other team, and an assignment goes with its content."""
+    assert lmsconf(project.root, "export", "--by", by).code == 0
+    assert files(project.root) == written
     assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 0
     first = (project.root / "manifests" / "sales" / "groups.yaml").read_text().splitlines()[0]
     assert first == "# yaml-language-server: $schema=../../schemas/manifest.schema.json"
-
-
-def test_by_the_prefix_of_names(project: Project) -> None:
-    """Case makes no other team; an assignment goes with its content."""
-    assert lmsconf(project.root, "export", "--by", "prefix: - ").code == 0
-    assert files(project.root) == {
-        "custom_fields.yaml": ["Department", "Skills"],
-        "groups.yaml": ["Empty"],
-        "smart_groups.yaml": ["All of Sales", "Both", "Dots"],
-        "content_targets.yaml": [
-            *("Intro -> everyone", "Intro -> smart_group/Dots", "Intro -> group/Sales - Leads"),
-            "Intro -> user/cy.dahl@acme.example",
-        ],
-        "hr/groups.yaml": ["HR - Unknown"],
-        "sales/groups.yaml": ["Sales - Leads", "Sales - Mixed", "SALES - Shouted"],
-        "sales/content_targets.yaml": ["Sales - Basics -> smart_group/Both"],
-    }
-    assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 0
 
 
 def test_people_and_fields_with_several_answers(project: Project) -> None:
@@ -160,24 +132,12 @@ def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:
 # Live resources as manifest entries: what can be said of them, and notes on what cannot.
 
 
-SHARED = "choices that share a name, or have none: "
-
-
 def live(**more: Json) -> dict[str, Json]:
     """A field as the service lists it."""
     return {"id": "f", "customFieldId": "f", "name": "Dept", "type": "CHOICE", **more}
 
 
-@pytest.mark.parametrize(
-    ("names", "choices", "notes"),
-    [
-        ([], None, []),
-        (["B", "A"], ["B", "A"], []),
-        (["A", "B", "A"], {"include": ["B"]}, [f"{SHARED}2"]),
-        (["A", "a\nb", "\ud800"], {"include": ["A", "a\nb"]}, [f"{SHARED}1"]),
-        (["A", "A", "A"], None, [f"{SHARED}3"]),
-    ],
-)
+@listed_cases("names", "choices", "notes")
 def test_choices_that_a_manifest_can_tell_apart_are_declared(names: list[str], choices: Json, notes: list[str]) -> None:
     """All of them as a list in their order; else those with a name of their own, and a count of the others."""
     rows: list[Json] = [{"choiceId": f"c-{number}", "name": name} for number, name in enumerate(names)]
@@ -282,20 +242,11 @@ def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     assert values == [{"groups": [entry]}]
 
 
-@listed_cases("value", "line")
-def test_quotes_stand_only_where_they_must(value: Json, line: str) -> None:
-    """A word that YAML takes for text stands as it is, also one that older YAML took for a boolean or a date."""
-    assert list(format_entry_lines({"name": value}, "")) == [line]
-
-
-def test_a_list_is_one_line_or_one_line_an_item() -> None:
-    """A short list stands beside its key; a long one below it, and so do several mappings."""
-    people = cast(Json, [f"person.number{number}@acme.example" for number in range(9)])
-    assert list(format_entry_lines({"managers": ["a@x.example"]}, "")) == ["- managers: [a@x.example]"]
-    assert list(format_entry_lines({"members": people}, ""))[1] == "    - person.number0@acme.example"
-    both: Json = [{"field": "A", "choices": ["x"]}, {"field": "B", "choices": ["y"]}]
-    lines = list(format_entry_lines({"conditions": both}, ""))
-    assert lines[1:] == ["    - {field: A, choices: [x]}", "    - {field: B, choices: [y]}"]
+@listed_cases("entry", "lines")
+def test_a_value_is_written_as_a_person_would(entry: dict[str, Json], lines: list[str]) -> None:
+    """A word that YAML takes for text stands as it is, also one that older YAML took for a boolean or a date. A short
+    list stands beside its key; a long one below it, and so do several mappings."""
+    assert list(format_entry_lines(entry, "")) == lines
 
 
 def test_a_comment_stays_one_line() -> None:

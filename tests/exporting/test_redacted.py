@@ -6,14 +6,15 @@ import json
 import random
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from flow.project import Project
-from flow.shell import Ran, lmsconf
+from flow.shell import lmsconf
+from json_schemas import schema_validator
 from msgspec.structs import replace
 from texts import text_of
 
@@ -27,12 +28,11 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.sampled(day=8)
 
-STAFF = 400
-NAMED = frozenset(f"person{number}@acme.example" for number in range(40))
+STAFF = 100
+NAMED = sorted(f"person{number}@acme.example" for number in range(40))
 """Whom the manifests name, in lists, as managers, in assignments and under `users:`."""
-GROUPS = 24
 OPTIONS = "timezone: Europe/Stockholm\nguards: {min_admins: 1}\n"
 
 
@@ -61,66 +61,31 @@ def seed(people: int = STAFF) -> str:
     emails = [str(one["email"]) for one in staff(people)]
     groups = [
         {"name": f"Group {number}", "members": draw.sample(emails, people // 7), "managers": draw.sample(emails, 3)}
-        for number in range(GROUPS)
+        for number in range(24)
     ]
-    groups.append({"name": "Reports of person300@ACME.example (all)", "members": emails[290:310]})
+    groups.append({"name": "Reports of person45@ACME.example (all)", "members": emails[35:55]})
     groups.append({"name": "Reports of person7@acme.example", "members": emails[:10]})
-    targets: list[dict[str, Any]] = [
-        {"content": "GDPR basics", "assign_to": [{"group": "Group 1"}, "everyone"], "mandatory": True},
-        *(
-            {
-                "content": content,
-                "assign_to": [{"user": email} for email in draw.sample(emails, people // 8)],
-                "visible_until": "2031-03-04T05:06:07Z",
-            }
-            for content in ("GDPR basics", "Old intro", "First aid")
-        ),
-    ]
-    return yaml.safe_dump(
+    seed = yaml.safe_load(text_of(__file__, "redacted_seed.yaml"))
+    seed["smart_groups"][0]["managers"] = draw.sample(emails, 5)
+    seed["content_targets"] += [
         {
-            "people": staff(people),
-            "custom_fields": [
-                {"name": "Country", "type": "CHOICE", "choices": ["SE", "NO"]},
-                {"name": "Nickname", "type": "TEXT", "description": "As person301@acme.example wants it."},
-            ],
-            "groups": groups,
-            "smart_groups": [
-                {
-                    "name": "Nordics",
-                    "conditions": [{"field": "Country", "choices": ["SE"]}],
-                    "managers": draw.sample(emails, 5),
-                }
-            ],
-            "content": [{"name": name} for name in ("GDPR basics", "Old intro", "First aid")],
-            "content_targets": targets,
+            "content": content["name"],
+            "assign_to": [{"user": email} for email in draw.sample(emails, people // 8)],
+            "visible_until": "2031-03-04T05:06:07Z",
         }
-    )
+        for content in seed["content"]
+    ]
+    return json.dumps({**seed, "people": staff(people), "groups": groups})
 
 
 def manifests() -> str:
     """Lists that are whole and lists that are not, people in assignments, and people of their own."""
-    named = sorted(NAMED)
-    return yaml.safe_dump(
-        {
-            "custom_fields": [{"name": "Country", "type": "CHOICE", "choices": ["SE", "NO", "FI"]}],
-            "groups": [
-                {"name": "Group 0", "members": {"include": named[:10], "exclude": named[10:20]}},
-                {"name": "Group 2", "managers": {"include": named[:2]}},
-                {"name": "New group", "members": named[:3]},
-            ],
-            "smart_groups": [{"name": "Nordics", "managers": {"exclude": named}}],
-            "content_targets": [
-                {"content": "GDPR basics", "assign_to": [{"user": one} for one in named[20:30]]},
-                {"content": "First aid", "assign_to": [{"group": "Group 2"}]},
-            ],
-            "users": [
-                {"email": named[30], "first_name": "Other", "metadata": {"badge": "new"}},
-                {"email": named[31], "answers": {"Country": "SE"}, "manager": True},
-                {"email": "person7@acme.example", "admin": False},
-            ],
-            "absent": {"content_targets": [{"content": "Old intro", "assign_to": [{"user": one} for one in named]}]},
-        }
-    )
+    text = text_of(__file__, "redacted_manifests.yaml")
+    users = [f"{{user: {one}}}" for one in NAMED]
+    lists = {"TEN USERS": users[20:30], "ALL USERS": users, "FIRST": NAMED[:10], "NEXT": NAMED[10:20], "ALL": NAMED}
+    for words, people in lists.items():
+        text = text.replace(words, ", ".join(people))
+    return text
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +122,7 @@ def digests(salt: str, text: str) -> Iterator[str]:
 
 
 def test_brute_force_with_the_full_staff_list_tells_nobody_else(project: Project) -> None:
-    """Of 400 people only those are found whom the manifests name, by whatever hash, spelling, id or name."""
+    """Of a hundred people only those are found whom the manifests name, by whatever hash, spelling, id or name."""
     text = (project.root / "red.json").read_text()
     salt = read(project, "red.json")["pseudonyms"]["salt"]
     # Of a million guesses some share eight digits with something by chance; twelve they do not.
@@ -174,8 +139,8 @@ def test_brute_force_with_the_full_staff_list_tells_nobody_else(project: Project
                 clues.add("a hash")
         if clues:
             told.add(email)
-    assert told <= NAMED
-    assert len(told) == len(NAMED), "whom the manifests name is found, or this looks for the wrong thing"
+    assert told - {*NAMED} == set()
+    assert told == {*NAMED}, "whom the manifests name is found, or this looks for the wrong thing"
 
 
 def test_nothing_links_the_lists_of_somebody_whom_no_manifest_names(project: Project) -> None:
@@ -211,6 +176,8 @@ def test_labels_and_ids_are_new_in_each_snapshot(project: Project) -> None:
     assert {row["id"] for row in one["user"]} & {row["id"] for row in other["user"]} == ids
     assert not {row["email"] for row in one["user"]} & {row["email"] for row in other["user"]}
     assert one["pseudonyms"]["salt"] != other["pseudonyms"]["salt"]
+    assert "pseudonymous" in str(one)
+    schema_validator("snapshot").validate(one)
 
 
 def test_e_mails_in_names_and_texts_go_where_no_manifest_names_them(project: Project) -> None:
@@ -219,51 +186,39 @@ def test_e_mails_in_names_and_texts_go_where_no_manifest_names_them(project: Pro
     names = {row["name"] for row in red["group"]}
     assert "Reports of person7@acme.example" in names
     assert any(re.fullmatch(r"Reports of person-[0-9a-f]{16} \(all\)", name) for name in names)
-    assert "301" not in json.dumps(red["custom_field"])
+    assert "person46" not in json.dumps(red["custom_field"])
 
 
-def plans(project: Project, *arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def plans(project: Project) -> tuple[dict[str, Any], dict[str, Any]]:
     """The plan of the workspace, and that of the redacted snapshot, against which effects on people are not known."""
-    arguments = (*arguments, "--no-effects")
-    live = lmsconf(project.root, "plan", "--format", "json", *arguments)
-    offline = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json", *arguments)
-    assert live.code == 0, live.err
-    assert offline.code == 0, offline.err
-    return live.document, offline.document
-
-
-def bare(changes: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in change.items() if key != "problems"} for change in changes]
+    arguments = ("plan", "--no-effects", "--format", "json")
+    live = lmsconf(project.root, *arguments, code=0)
+    return live.document, lmsconf(project.root, *arguments, "--snapshot", "red.json", code=0).document
 
 
 def test_a_plan_of_named_people_is_the_live_one(project: Project) -> None:
     """Every change and every call is equal where only named people are in it; so are the guards and the counts."""
     live, offline = plans(project)
     assert len(live["changes"]) > 20
-    assert bare(offline["changes"]) == bare(live["changes"])
+    for one, other in zip(offline["changes"], live["changes"], strict=True):
+        assert {**one, "problems": None} == {**other, "problems": None}
     for key in ("summary", "guards", "measures"):
         assert offline[key] == live[key], key
     assert [call["path"] for call in offline["calls"]] == [call["path"] for call in live["calls"]]
-    codes = [problem["code"] for problem in offline["problems"]]
-    assert "snapshot/redacted" in codes
-
-
-WHOLE = text_of(__file__, "redacted_whole.yaml")
+    assert "snapshot/redacted" in [problem["code"] for problem in offline["problems"]]
 
 
 def test_people_whom_nobody_names_are_counted_as_the_live_plan_counts_them(tmp_path: Path) -> None:
     """Whole lists, a deleted group, owned assignments and admins: the guards see the same numbers."""
     project = Project(tmp_path, seed(60), OPTIONS + "ownership: {content_targets: declared_content}\n")
-    project.write(WHOLE)
+    project.write(text_of(__file__, "redacted_whole.yaml"))
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     live, offline = plans(project)
     for key in ("summary", "guards"):
         assert offline[key] == live[key], key
     assert sorted(map(str, offline["measures"])) == sorted(map(str, live["measures"]))
-    text = json.dumps(offline)
-    assert "unnamed person 1" in text
-    emails = set(re.findall(r"person\d+@acme\.example", text))
-    assert emails <= {"person1@acme.example", "person7@acme.example"}
+    assert "unnamed person 1" in str(offline)
+    assert {*re.findall(r"person\d+@", str(offline))} <= {"person1@", "person7@"}
 
 
 def test_numbers_of_lists_that_are_not_there_make_no_people(project: Project) -> None:
@@ -277,8 +232,8 @@ def test_numbers_of_lists_that_are_not_there_make_no_people(project: Project) ->
 
 def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:
     """The snapshot knows whom the manifests named when it was taken, so it can tell that somebody is not there."""
-    project = Project(tmp_path, seed(60), OPTIONS)
-    project.write("groups: [{name: Group 0, members: {include: [nobody@acme.example]}}]")
+    project = Project(tmp_path, "groups: [{name: A}]\n")
+    project.write("groups: [{name: A, members: {include: [nobody@acme.example]}}]")
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     ran = lmsconf(project.root, "plan", "--snapshot", "red.json", code=1)
     assert "nobody@acme.example is not a person of this workspace" in ran.err
@@ -286,27 +241,19 @@ def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:
 
 def test_a_comparison_with_other_manifests_takes_a_redacted_snapshot(project: Project, tmp_path: Path) -> None:
     """`--base`: who is new on either side is not compared, and changes still say where they come from."""
-    (project.root / "before").mkdir(exist_ok=True)
-    (project.root / "before" / "all.yaml").write_text(
-        "groups: [{name: New group, members: {include: [person350@acme.example]}}]\n"
-    )
-    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--base", "before", "--format", "json")
-    assert ran.code == 0, ran.err
+    (tmp_path / "all.yaml").write_text("groups: [{name: New group, members: {include: [person70@acme.example]}}]\n")
+    arguments = ("plan", "--snapshot", "red.json", "--base", str(tmp_path), "--format", "json")
+    ran = lmsconf(project.root, *arguments, code=0)
     assert {change["origin"] for change in ran.document["changes"]} == {"from this change"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("export", "new", "--snapshot", "red.json"),
-        ("sandbox", "seed", "--seed", "red.json", "--db", "other.db"),
-    ],
-)
-def test_what_needs_people_refuses_a_redacted_snapshot(project: Project, arguments: tuple[str, ...]) -> None:
-    """Exit 1 with a sentence: it can be neither exported nor seeded."""
-    ran: Ran = lmsconf(project.root, *arguments, code=1)
+@pytest.mark.parametrize("command", ["export new --snapshot", "sandbox seed --db other.db --seed"])
+def test_what_needs_people_refuses_a_redacted_snapshot(project: Project, command: str) -> None:
+    """Exit 1 with a sentence: it can be neither exported nor seeded, as a whole one can."""
+    ran = lmsconf(project.root, *command.split(), "red.json", code=1)
     assert "snapshot" in ran.err
     assert "redacted" in ran.err
+    lmsconf(project.root, *command.split(), "all.json", code=0)
 
 
 @pytest.mark.parametrize("case", ["reason", "answer", "metadata"])

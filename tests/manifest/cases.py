@@ -1,16 +1,26 @@
-"""Reads tables of malformed files: `=== title`, the text, `>>>`, and the exact problems, each over its hint."""
+"""Tables of manifests: `=== title`, the text, `>>>`, and what is declared, or the problems, each over its hint."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.assignment.types import AssignmentSpec
+from lmsconf.kinds.group import ManualGroupSpec
+from lmsconf.manifest.load import load_folder
+from lmsconf.model.declarations import DesiredResource, Manifests
+
+ZONE = ZoneInfo("Europe/Stockholm")
 
 
 class Case(NamedTuple):
-    """One malformed file and what is to be said of it."""
+    """One text and what is to be said of it."""
 
     title: str
     text: str
@@ -35,14 +45,39 @@ def shown(problems: Iterable[Problem]) -> str:
     )
 
 
-# Workbooks as small as they can be, for cells that no spreadsheet program would write.
+def loaded(root: Path, text: str, **options: Any) -> Manifests:
+    """What the manifests of a text declare: a.yaml, and each file whose path stands in a line behind an @."""
+    whole = text if text.startswith("@ ") else f"@ a.yaml\n{text}"
+    for part in re.split(r"^@ (?=\S+$)", whole, flags=re.MULTILINE)[1:]:
+        name, content = part.split("\n", 1)
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode())
+    return load_folder(root, root, **{"timezone": ZONE, **options})
 
 
-_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_SHEET_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
-_ODS = "application/vnd.oasis.opendocument.spreadsheet"
+def declared(found: Manifests) -> str:
+    """What manifests declare, each with its place and what it says, and what is wrong, in the form of the table."""
+    lines = [f"{one.address} ({one.source}) {said(one)}".rstrip() for one in found.declared]
+    lines += [f"absent {one.address} ({one.source})" for one in found.absent]
+    problems = [replace(one, message=f"{one.severity}: {one.message}") for one in found.problems]
+    return "".join(f"{line}\n" for line in lines) + shown(problems)
+
+
+def said(one: DesiredResource[Any]) -> str:
+    """What an assignment or a group says; `-` for an open end."""
+    words = []
+    if isinstance(one.spec, AssignmentSpec):
+        ends = [one.spec.visible_from, one.spec.visible_until]
+        times = [end.astimezone(ZONE).strftime("%Y-%m-%dT%H:%M:%S") if end else "-" for end in ends]
+        words = [*(["mandatory"] if one.spec.mandatory else []), " to ".join(times)]
+    if isinstance(one.spec, ManualGroupSpec) and one.spec.members is not None:
+        people = one.spec.members
+        words = [f"{email} {one.places.find(email, 'members')}" for email in sorted(people.include)]
+        words += [f"not {email}" for email in sorted(people.exclude)] + (["nobody"] if not words else [])
+    words += [f"only_in {', '.join(sorted(one.only_in))}"] if one.only_in else []
+    words += [f"about {one.about}"] if one.about else []
+    return ", ".join(words)
 
 
 def zipped(parts: Mapping[str, str | bytes]) -> bytes:
@@ -53,68 +88,3 @@ def zipped(parts: Mapping[str, str | bytes]) -> bytes:
             # The mimetype is not compressed, so that the first bytes of a file show it.
             archive.writestr(name, content, zipfile.ZIP_STORED if name == "mimetype" else None)
     return held.getvalue()
-
-
-def row(number: int, *cells: str) -> str:
-    """A row of an Excel sheet: each cell its XML, or a text."""
-    named = [(f"{chr(65 + at)}{number}", cell) for at, cell in enumerate(cells)]
-    written = (cell if cell.startswith("<") else text_cell(name, cell) for name, cell in named)
-    return f'<row r="{number}">{"".join(written)}</row>'
-
-
-def text_cell(name: str, text: str) -> str:
-    return f'<c r="{name}" t="inlineStr"><is><t>{text}</t></is></c>' if text else ""
-
-
-def xlsx_parts(data: str, after: str = "", strings: str = "", sheets: str = "") -> dict[str, str]:
-    """An Excel workbook with the sheet Staff.
-
-    after: XML behind its data. strings: shared texts. sheets: other sheets, before it.
-    """
-    return {
-        "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types">'
-        f'<Default Extension="xml" ContentType="{_SHEET_TYPE}"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships">'
-        f'<Relationship Id="a" Type="{_RELATIONS}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
-        "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_RELATIONS}"><sheets>{sheets}'
-        '<sheet name="Staff" sheetId="1" r:id="s1"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships">'
-        f'<Relationship Id="s1" Type="{_RELATIONS}/worksheet" Target="worksheets/sheet1.xml"/>'
-        f'<Relationship Id="t" Type="{_RELATIONS}/sharedStrings" Target="sharedStrings.xml"/></Relationships>',
-        "xl/sharedStrings.xml": f'<sst xmlns="{_MAIN}">{strings}</sst>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}"><sheetData>{data}</sheetData>{after}</worksheet>',
-    }
-
-
-def xlsx(data: str, after: str = "", strings: str = "", sheets: str = "") -> bytes:
-    return zipped(xlsx_parts(data, after, strings, sheets))
-
-
-def ods(tables: str, manifest: str = "") -> bytes:
-    """An OpenDocument spreadsheet with the XML of its tables."""
-    names = ("office", "table", "text", "style")
-    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
-    calc = 'xmlns:calcext="urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0"'
-    listed = f'<manifest:file-entry manifest:full-path="content.xml">{manifest}</manifest:file-entry>'
-    return zipped(
-        {
-            "mimetype": _ODS,
-            "META-INF/manifest.xml": f'<manifest:manifest xmlns:manifest="urn:m">{listed}</manifest:manifest>',
-            "content.xml": f"<office:document-content {spaces} {calc}><office:body><office:spreadsheet>{tables}"
-            "</office:spreadsheet></office:body></office:document-content>",
-        }
-    )
-
-
-def ods_row(*cells: str, repeated: int = 1) -> str:
-    written = (
-        cell
-        if cell.startswith("<")
-        else f'<table:table-cell office:value-type="string"><text:p>{cell}</text:p></table:table-cell>'
-        for cell in cells
-    )
-    return f'<table:table-row table:number-rows-repeated="{repeated}">{"".join(written)}</table:table-row>'
-
-
-def ods_table(*rows: str, name: str = "Staff") -> str:
-    return f'<table:table table:name="{name}">{"".join(rows)}</table:table>'

@@ -1,21 +1,19 @@
 """What makes manifests shorter: `for_each`, sets and `except` mean what a plain manifest would say at length."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from call_count import Effort
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
+from manifest.cases import Case, cases, loaded
 from texts import listed_cases, text_of
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.load import ExpandedEntries, load_folder
-from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.load import ExpandedEntries
 from lmsconf.manifest.schema_check import declared_section
 from lmsconf.manifest.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -29,25 +27,17 @@ VARIABLES: dict[str, Json] = {
     "countries": ["SE", "NO"],
     "strict": True,
     "leads": ["anna.berg@acme.example", "bo.ek@acme.example"],
+    "part": "Q1",
 }
-FIELDS = """\
-custom_fields:
-  - {name: Country, type: CHOICE, choices: $(countries)}
-  - {name: Employment, type: CHOICE, choices: [Permanent, {name: Contractor, previously: [External]}, Temp]}
-"""
-SETS = text_of(__file__, "expansion_sets.yaml")
-GROUPS = text_of(__file__, "expansion_groups.yaml")
-TARGETS = text_of(__file__, "expansion_targets.yaml")
+SHORT = [text_of(__file__, f"expansion_{name}.yaml") for name in ("fields", "sets", "groups", "targets")]
 PLAIN = text_of(__file__, "expansion_plain.yaml")
-SHORT = {"fields.yaml": FIELDS, "sets.yaml": SETS, "hr.yaml": GROUPS, "targets.yaml": TARGETS}
+PEOPLE = "@ hr/people.csv\nemail,team\nlea@acme.example,A\nzoe@acme.example,B\n"
 
 
-def loaded(root: Path, files: dict[str, str], expanded: ExpandedEntries | None = None) -> Manifests:
-    (root / "hr").mkdir(parents=True, exist_ok=True)
-    (root / "hr" / "people.csv").write_text("email,team\nlea@acme.example,A\nzoe@acme.example,B\n")
-    for name, text in files.items():
-        (root / name).write_text(text)
-    return load_folder(root, root, variables=VARIABLES, expanded=expanded)
+def expanded(root: Path, *files: str, **options: Any) -> Manifests:
+    """What files mean that are beside a list of people."""
+    text = "".join(f"@ {number}.yaml\n{file}\n" for number, file in enumerate(files))
+    return loaded(root, text + PEOPLE, variables=VARIABLES, **options)
 
 
 def meaning(found: Manifests) -> tuple[set[str], set[str]]:
@@ -60,7 +50,7 @@ def meaning(found: Manifests) -> tuple[set[str], set[str]]:
 
 def test_short_manifests_mean_what_plain_ones_say(tmp_path: Path) -> None:
     """Variables, for_each, sets and except, over several files, declare exactly what is written out beside them."""
-    short, plain = loaded(tmp_path / "short", SHORT), loaded(tmp_path / "plain", {"a.yaml": PLAIN})
+    short, plain = expanded(tmp_path / "short", *SHORT), expanded(tmp_path / "plain", PLAIN)
     assert [str(problem) for problem in (*short.problems, *plain.problems)] == []
     assert meaning(short) == meaning(plain)
 
@@ -68,25 +58,28 @@ def test_short_manifests_mean_what_plain_ones_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_order_of_files_does_not_matter(tmp_path: Path, seed: int) -> None:
     """Sections in any order over any files, used before they are declared or after, mean the same."""
-    before = loaded(tmp_path / "before", SHORT)
-    documents = list(SHORT.values())
-    order = Random(seed)  # noqa: S311  # an order is no secret
-    order.shuffle(documents)
-    cut = order.randint(1, 3)
-    mixed = {"b.yaml": "---\n".join(documents[:cut]), "a.yml": "---\n".join(documents[cut:])}
-    after = loaded(tmp_path / "after", mixed)
+    before = expanded(tmp_path / "before", *SHORT)
+    documents = Random(seed).sample(SHORT, len(SHORT))  # noqa: S311  # an order is no secret
+    cut = 1 + seed % 3
+    after = expanded(tmp_path / "after", "---\n".join(documents[cut:]), "---\n".join(documents[:cut]))
     assert after.problems == ()
     assert meaning(after) == meaning(before)
+
+
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("expanded.txt")), ids=lambda case: case.title)
+def test_what_is_printed(case: Case, tmp_path: Path) -> None:
+    """`validate --expanded` prints what the short manifest stands for."""
+    entries: ExpandedEntries = []
+    assert expanded(tmp_path, case.text, expanded=entries).problems == ()
+    assert expanded_manifest(entries) == case.told
 
 
 def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     """The expanded manifest means the same, needs no variable, fits each kind's plain schema, and expands to itself."""
     first: ExpandedEntries = []
     second: ExpandedEntries = []
-    short = loaded(tmp_path / "short", SHORT, first)
-    (tmp_path / "plain").mkdir()
-    (tmp_path / "plain" / "a.yaml").write_text(expanded_manifest(first))
-    plain = load_folder(tmp_path / "plain", tmp_path / "plain", expanded=second)
+    short = expanded(tmp_path / "short", *SHORT, expanded=first)
+    plain = loaded(tmp_path / "plain", expanded_manifest(first), expanded=second)
     assert plain.problems == ()
     assert meaning(plain) == meaning(short)
     assert expanded_manifest(second) == expanded_manifest(first)
@@ -113,7 +106,7 @@ _EXPANDED = (["set"], ["except"])
 def test_editors_take_short_manifests() -> None:
     """The schema for editors finds nothing wrong with variables, for_each and sets, and still finds what is wrong."""
     schema = schema_validator("manifest")
-    for text in SHORT.values():
+    for text in SHORT:
         assert list(schema.iter_errors(read_yaml("a.yaml", text).documents[0].value)) == []
     for wrong in (
         "groups: [{name: A, members: Sales}]",
@@ -121,21 +114,6 @@ def test_editors_take_short_manifests() -> None:
         "custom_fields: [{name: A, hidden: x$(a)}]",
     ):
         assert list(schema.iter_errors(read_yaml("a.yaml", wrong).documents[0].value)), wrong
-
-
-def test_a_condition_that_comes_twice_counts_once(tmp_path: Path) -> None:
-    """Sets may share a condition, and a group may say it too: one is left, and what a group says twice stays."""
-    text = """\
-condition_sets:
-  A: [{field: F, choices: [x, y]}, {field: G, choices: [z]}]
-  B: [{field: F, choices: [y, x]}]
-smart_groups:
-  - {name: Both, use: [A, B]}
-  - {name: Own, conditions: [{field: G, choices: [z]}, {field: G, choices: [z]}], use: A}
-"""
-    found = loaded(tmp_path, {"a.yaml": text})
-    conditions = {one.address.name: one.spec.conditions for one in found.declared}
-    assert [len(said) for said in conditions.values()] == [2, 3]
 
 
 @listed_cases("members", "place")
@@ -149,9 +127,9 @@ people_sets:
   Somebody: [cy.dahl@acme.example]
   File: {{file: hr/people.csv, column: email, where: {{email: x}}, allow_empty: true}}
 """
-    found = loaded(tmp_path, {"a.yaml": text})
+    found = expanded(tmp_path, text)
     errors = [(problem.code, str(problem.source)) for problem in found.problems if problem.is_error]
-    assert errors == ([("people/nobody", f"a.yaml:{place}")] if place else [])
+    assert errors == ([("people/nobody", f"0.yaml:{place}")] if place else [])
 
 
 @pytest.mark.sampled
@@ -161,20 +139,20 @@ def test_entries_cannot_grow_without_bound(tmp_path: Path) -> None:
     digits = ", ".join(map(str, range(1_000)))
     text = f"groups: [{{name: A $(a), for_each: {{a: [{digits}]}}, members: [{people}]}}]"
     with Effort() as effort:
-        assert {problem.code for problem in loaded(tmp_path, {"a.yaml": text}).problems} == {"variable/too-many"}
+        assert {problem.code for problem in expanded(tmp_path, text).problems} == {"variable/too-many"}
     assert effort.calls < 500_000
     names = "".join(f", n{number}: [{digits}]" for number in range(50)).removeprefix(", ")
     uses = "".join(f"$(n{number})" for number in range(50))
     text = f"groups: [{{name: {uses}, for_each: {{{names}}}}}]"
     with Effort() as effort:
-        assert {problem.code for problem in loaded(tmp_path, {"a.yaml": text}).problems} == {"for_each/too-many"}
+        assert {problem.code for problem in expanded(tmp_path, text).problems} == {"for_each/too-many"}
     assert effort.calls < 5_000_000
 
 
 def test_what_is_unknown_to_every_copy_hides_nothing_else(tmp_path: Path) -> None:
     """A variable that two thousand copies lack is one problem, and others are told beside it."""
     text = f"groups: [{{name: A $(n) $(m), for_each: {{n: {list(range(2_000))}}}}}, {{name: B, use: C}}]"
-    assert [problem.code for problem in loaded(tmp_path, {"a.yaml": text}).problems] == [
+    assert [problem.code for problem in expanded(tmp_path, text).problems] == [
         "variable/undefined",
         "manifest/unknown-key",
     ]
@@ -193,18 +171,12 @@ KNOWN: dict[str, Json] = {
 }
 
 
-def written_out(text: str, told: list[Problem] | None = None) -> tuple[Json, EntrySourceMap]:
-    document = read_yaml("a.yaml", text).documents[0]
-    variables = Variables(KNOWN, Reporter(told if told is not None else []))
-    value = variables.substitute(document.value, document.source, document.mark)
-    return value, EntrySourceMap(value, document.source, document.mark)
-
-
 @listed_cases("text", "value")
 def test_what_a_variable_becomes(text: str, value: Json) -> None:
     """A whole plain text becomes what the variable is; in quotes and inside a text it is put in as text, and once."""
     told: list[Problem] = []
-    found, _ = written_out(text, told)
+    (document,) = read_yaml("a.yaml", text).documents
+    found = Variables(KNOWN, Reporter(told)).substitute(document.value, document.source, document.mark)
     assert isinstance(found, dict)
     assert repr(found["a"]) == repr(value)
     assert told == []

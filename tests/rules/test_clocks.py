@@ -159,34 +159,31 @@ def test_each_commit_takes_the_next_part(tmp_path: Path) -> None:
     assert part_of(tmp_path / "shallow") in range(PARTS)
 
 
-@pytest.mark.parametrize(("said", "examples", "cases"), [("all", 240, 120), ("7", 4, 2), ("", 4, 2)])
-def test_the_environment_chooses_how_much(said: str, examples: int, cases: int) -> None:
-    """All of the examples and cases, or a sixtieth of them."""
-    program = "from sampling import examples, of_today; print(examples(240), len(of_today(range(120))))"
-    environ = {**os.environ, "TESTS": said, "SIMULATION": ""}
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.split() == [str(examples), str(cases)]
-
-
 def taken_by(call: str, runs: Sequence[Mapping[str, str]]) -> list[list[int]]:
-    """What a function of `sampling` takes in each of the environments."""
+    """What a call of `sampling` takes in each of the environments."""
     program = (
         "import importlib, json, os, sys, sampling\n"
         "for run in json.loads(sys.argv[1]):\n"
         "    os.environ.update(run)\n"
-        f"    print(importlib.reload(sampling).{call})"
+        "    importlib.reload(sampling)\n"
+        f"    print(json.dumps({call}))"
     )
     command = [sys.executable, "-c", program, json.dumps(runs)]
     ran = subprocess.run(command, cwd=ROOT / "tests", capture_output=True, text=True, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
+def test_the_environment_chooses_how_much() -> None:
+    """All of the examples and cases, or a sixtieth of them."""
+    runs = [{"TESTS": said, "SIMULATION": ""} for said in ("all", "7", "")]
+    taken = taken_by("[sampling.examples(240), len(sampling.of_today(range(120)))]", runs)
+    assert taken == [[240, 120], [4, 2], [4, 2]]
+
+
 def test_parts_have_nothing_in_common_and_are_all() -> None:
     """Every case is in one part, and the first of a list in the part that its name chooses."""
     runs = [{"TESTS": str(part), "SIMULATION": ""} for part in range(PARTS)]
-    taken = taken_by("of_today(range(154), name='two twins')", runs)
+    taken = taken_by("sampling.of_today(range(154), name='two twins')", runs)
     assert [part for part, cases in enumerate(taken) if 0 in cases] == [first_part("two twins")]
     assert sorted(chain(*taken)) == list(range(154))
 
@@ -194,7 +191,7 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
 def test_so_many_runs_of_ci_play_all_schedules() -> None:
     """Whatever the number of the commit, its run has a part of them, and the next ones the others."""
     runs = [{"TESTS": "all", "SIMULATION": str(number)} for number in range(782, 782 + GATES)]
-    taken = taken_by("schedules_of_today(range(264), 'two twins')", runs)
+    taken = taken_by("sampling.schedules_of_today(range(264), 'two twins')", runs)
     assert [len(cases) for cases in taken] == [11] * GATES
     assert sorted(chain(*taken)) == list(range(264))
 

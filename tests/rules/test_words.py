@@ -4,7 +4,6 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,9 +54,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "say so": (r"\bsay so\b", "set it"),
 }
 """A part of each match → the pattern, and what to write instead."""
-
-REASONS: Mapping[str, str] = {}
-"""File and the text around a word that stays → why."""
 
 
 class Text(NamedTuple):
@@ -130,12 +126,6 @@ def texts() -> Iterator[Text]:
     yield from pages()
 
 
-@cache
-def found() -> tuple[tuple[str, str], ...]:
-    """Each finding, as its place and what is wrong there."""
-    return tuple((f"{text.place}:{text.line}", finding) for text in texts() for finding in findings(text.text))
-
-
 def findings(text: str) -> Iterator[str]:
     """Each wrong word of a text with a few characters around it, and what to write instead."""
     for pattern, better in patterns_of(text):
@@ -144,24 +134,10 @@ def findings(text: str) -> Iterator[str]:
             yield f"{around!r}: write {better}"
 
 
-def excuse(place: str, finding: str) -> str | None:
-    """The entry of the list of reasons for a finding."""
-    for key in REASONS:
-        file, _, around = key.partition(": ")
-        if place.startswith(f"{file}:") and around in finding:
-            return key
-    return None
-
-
 def test_the_words_are_those_of_the_field() -> None:
-    """Messages, help texts, docstrings, schemas and pages: declare, missing, remove, space; or there is a reason."""
-    wrong = [f"{place}: {finding}" for place, finding in found() if excuse(place, finding) is None]
+    """Messages, help texts, docstrings, schemas and pages: declare, missing, remove, space."""
+    wrong = [f"{text.place}:{text.line}: {finding}" for text in texts() for finding in findings(text.text)]
     assert not wrong, "\n".join(wrong)
-
-
-def test_every_reason_is_needed() -> None:
-    """No reason is for a text that is no longer there."""
-    assert set(REASONS) == {key for place, finding in found() if (key := excuse(place, finding)) is not None}
 
 
 @listed_cases("text")

@@ -1,26 +1,15 @@
 """Drift reports that show every form a view must word, read back from tests/golden; and plans of any size."""
 
 from collections.abc import Iterable
-from typing import cast
+from typing import Any
 
 from msgspec.structs import replace
-from views.document_samples import (
-    BASICS,
-    COACHES,
-    DELETE,
-    DEPARTMENT,
-    EMPTY,
-    EVIL,
-    NORDICS,
-    UPDATE,
-    call,
-    change,
-    golden_document,
-)
+from views.document_samples import BASICS, COACHES, DEPARTMENT, EVIL, NORDICS, PLANS, change, golden_document
 
 from lmsconf.documents.json_documents import from_json
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
@@ -32,44 +21,38 @@ _MANY = [*_FEW, DEPARTMENT, NORDICS, *(Address.of("group", name) for name in _GR
 
 def _report(name: str, managed: Iterable[Address]) -> DriftReport:
     """A report of tests/golden. managed: what is declared, and its line; a document has only their number."""
-    document = cast("dict[str, dict[str, Json]]", golden_document(f"drift_{name}"))
-    values: dict[str, object] = {
-        **document,
-        "workspace": document["workspace"]["name"],
-        "url": document["workspace"]["url"],
-        "manifests_digest": document["manifests"]["digest"],
-        "manifests_files": document["manifests"]["files"],
-        "managed": [],
-        "reads_all": document["read"] == "everything",
-        "findings": list(map(_finding, document["findings"])),
-        "not_applied": list(map(_finding, document["not_applied"])),
-        "ignored": [{"finding": _finding(one), "entry": one["ignored_by"]} for one in _rows(document["ignored"])],
-    }
-    found = from_json(cast("Json", values), DriftReport)
-    return replace(found, managed=tuple(sorted(managed)))
-
-
-def _rows(value: object) -> list[dict[str, Json]]:
-    return cast("list[dict[str, Json]]", value)
-
-
-def _finding(document: object) -> object:
-    """The values of a finding, as DriftFinding names them."""
-    said = cast("dict[str, Json]", document)
-    edit = [said["changed_by"], said["changed_at"]]
-    return {
+    said: Any = golden_document(f"drift_{name}")
+    values = {
         **said,
-        **cast("dict[str, Json]", said["hint"]),
-        "candidates": [{**one, "is_earlier_name": True} for one in _rows(said["candidates"])],
-        "edit": edit if any(edit) else None,
+        "workspace": said["workspace"]["name"],
+        "url": said["workspace"]["url"],
+        "manifests_digest": said["manifests"]["digest"],
+        "manifests_files": said["manifests"]["files"],
+        "managed": [],
+        "reads_all": said["read"] == "everything",
+        "findings": list(map(_finding, said["findings"])),
+        "not_applied": list(map(_finding, said["not_applied"])),
+        "ignored": [{"finding": _finding(one), "entry": one["ignored_by"]} for one in said["ignored"]],
     }
+    return replace(from_json(values, DriftReport), managed=tuple(sorted(managed)))
 
 
-_EVIL = Address.of("group", EVIL)
-NONE, BROKEN = (_report(name, _FEW) for name in ("none", "broken"))
-ALL, BASED = (_report(name, _MANY) for name in ("all", "based"))
-HOSTILE = _report("hostile", [_EVIL, Address.of("group", f"{EVIL}!")])
-DRIFTS = {"none": NONE, "all": ALL, "based": BASED, "broken": BROKEN, "hostile": HOSTILE}
+def _finding(said: Any) -> Json:
+    """The values of a finding, as DriftFinding names them."""
+    edit = [said["changed_by"], said["changed_at"]]
+    candidates = [{**one, "is_earlier_name": True} for one in said["candidates"]]
+    return {**said, **said["hint"], "candidates": candidates, "edit": edit if any(edit) else None}
+
+
+ALL = _report("all", _MANY)
+HOSTILE = _report("hostile", [Address.of("group", EVIL), Address.of("group", f"{EVIL}!")])
+DRIFTS = {
+    "none": _report("none", _FEW),
+    "all": ALL,
+    "based": _report("based", _MANY),
+    "broken": _report("broken", _FEW),
+    "hostile": HOSTILE,
+}
 
 
 # Plans of any size, with every action on every kind.
@@ -86,14 +69,23 @@ def large(changes: int, people: int = 40) -> Plan:
     """
     made = tuple(_change(number, people) for number in range(changes))
     return replace(
-        EMPTY,
+        PLANS["empty"],
         changes=made,
         calls=tuple(
-            call(n, one.address, "groups.touch", "POST", f"/groups/{n}", {"n": n}, needs=_needs(n))
+            Call(
+                id=f"c{n}",
+                address=one.address,
+                operation="groups.touch",
+                method="POST",
+                path=f"/groups/{n}",
+                query={},
+                body={"n": n},
+                needs=(f"c{n - 1 - n % 7}",) if n > 10 and n % 9 == 0 else (),
+            )
             for n, one in enumerate(made)
         ),
-        guards=DELETE.guards,
-        unmanaged=UPDATE.unmanaged,
+        guards=PLANS["delete"].guards,
+        unmanaged=PLANS["update"].unmanaged,
         problems=tuple(
             Problem(
                 code="people/archived",
@@ -106,30 +98,22 @@ def large(changes: int, people: int = 40) -> Plan:
     )
 
 
-def _needs(number: int) -> tuple[str, ...]:
-    return (f"c{number - 1 - number % 7}",) if number > 10 and number % 9 == 0 else ()
-
-
 def _change(number: int, people: int) -> Change:
     action = _ACTIONS[number % len(_ACTIONS)]
     group = Address.of(_KINDS[number % 3], f"Team {number:05} of department {number % 37}")
     target = Address("content_target", f"Course {number:05} -> {group}")
     members = [f"p{n}@acme.example" for n in range(min(number % 40, people))]
     form: Json = {"members": members, "managers": ["m@acme.example"]}
+    gone = tuple(f"p{n}@acme.example" for n in range(min(number % 30, people)))
+    fields = {
+        Action.REPLACE: (FieldChange(path="mandatory", before=True, after=False),),
+        Action.UPDATE: (FieldChange(path="members", added=("new@acme.example",), removed=gone),),
+    }
     return change(
         group if number % 2 else target,
         action,
         line=number + 1,
         before=form if action is Action.DELETE else None,
         after=form if action is Action.CREATE else None,
-        fields=_fields(action, number, people),
+        fields=fields.get(action, ()),
     )
-
-
-def _fields(action: Action, number: int, people: int) -> tuple[FieldChange, ...]:
-    if action is Action.REPLACE:
-        return (FieldChange(path="mandatory", before=True, after=False),)
-    if action is Action.UPDATE:
-        gone = tuple(f"p{n}@acme.example" for n in range(min(number % 30, people)))
-        return (FieldChange(path="members", added=("new@acme.example",), removed=gone),)
-    return ()

@@ -1,69 +1,53 @@
 """Effects on people in every view: their order, what is not known, how they shorten, and what a page never holds."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
-from integrity.served_project import ServedProject, staged
-from laws.sandbox_project import TransportConnection, VirtualClock
+from integrity.served_project import staged
 from msgspec.structs import replace
 from texts import text_of
-from views.document_samples import (
-    CONTENTS,
-    EVIL,
-    LOSSES,
-    NORDICS,
-    PEOPLE,
-    cause,
-    content,
-    counts,
-)
+from views.document_samples import CONTENTS, EVIL, LOSSES, PEOPLE, ROW
 from views.test_markdown import judged
 
-from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode
-from lmsconf.model.address import Address
-from lmsconf.model.effects import Basis, GroupEffects, PersonEffect
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects, GroupEffects
 from lmsconf.model.plan import Plan
-from lmsconf.project.settings import load_settings
-from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.effects_wording import MOST_PEOPLE
 from lmsconf.render.escape import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
 from lmsconf.render.html import plan_html
 from lmsconf.render.markdown import plan_markdown
 from lmsconf.render.text import plan_text
-from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import fill_if_empty
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.sandbox.service import LoggedRequest
 
 VIEWS = {"text": plan_text, "markdown": plan_markdown, "html": plan_html}
 
 
-def plain(text: str) -> str:
-    """What a reader reads: without the markup and escapes of a format."""
-    text = re.sub(r"<[^>]*>", "", text.partition("<body>")[2] or text)
-    return re.sub(r'[\\"*`]', "", text).replace("&#39;", "'")
+def losses(name: str, number: int, *causes: Address) -> ContentEffects:
+    """A content that so many lose, each through every cause."""
+    counts = {**dict.fromkeys(AccessCounts.__struct_fields__, 0), "lose": number}
+    return replace(
+        CONTENTS[0],
+        content=name,
+        id=RemoteId(f"c-{number}"),
+        before=20_000,
+        after=20_000 - number,
+        keep=20_000 - number,
+        counts=AccessCounts(**counts),
+        basis=Basis.EXACT,
+        progress=None,
+        certificates_expiring=None,
+        causes=tuple(CauseCount(address=cause, gain=0, lose=1) for cause in causes),
+    )
 
 
 def crowd(number: int, name: str = "Course") -> Plan:
     """A plan by which somebody loses each of many contents, through as many groups."""
-    contents = tuple(
-        content(
-            f"{name} {n}",
-            f"c-{n}",
-            counts(lose=n + 1),
-            *(cause(Address.of("group", f"{name} {m}"), lose=1) for m in range(n, n + 5)),
-            people=(20_000, 19_999 - n, 19_999 - n),
-        )
-        for n in range(number)
-    )
+    at = [Address.of("group", f"{name} {n}") for n in range(number + 5)]
+    contents = tuple(losses(f"{name} {n}", n + 1, *at[n : n + 5]) for n in range(number))
     groups = tuple(
-        GroupEffects(address=Address.of("group", f"{name} {n}"), before=9, after=8, join=0, leave=1, basis=Basis.EXACT)
-        for n in range(number)
+        GroupEffects(address=one, before=9, after=8, join=0, leave=1, basis=Basis.EXACT) for one in at[:number]
     )
     return replace(PEOPLE, effects=replace(LOSSES, contents=contents, groups=groups))
 
@@ -102,8 +86,8 @@ def test_the_text_lists_every_content() -> None:
     """Nothing is cut where there is no limit; causes beyond ten are counted."""
     text = plan_text(crowd(300))
     assert len(re.findall(r"^ +20,000 .* Course \d+$", text, re.MULTILINE)) == 300
-    people = tuple(cause(Address.of("user", f"p{n}@acme.example"), lose=1) for n in range(500))
-    many = replace(LOSSES, contents=(content("X", "c-1", counts(lose=500), *people, people=(500, 0, 0)),))
+    people = [Address.of("user", f"p{n}@acme.example") for n in range(500)]
+    many = replace(LOSSES, contents=(losses("X", 500, *people),))
     assert "… and 490 more causes" in plan_text(replace(PEOPLE, effects=many))
     assert "and 497 more |" in plan_markdown(replace(PEOPLE, effects=many))
     page = plan_html(replace(PEOPLE, effects=many))
@@ -145,22 +129,6 @@ def test_names_of_people_stay_text() -> None:
     assert "&lt;script&gt;" in table
 
 
-ROW = PersonEffect(
-    email="canary@acme.example",
-    content="GDPR basics",
-    content_id=CONTENTS[0].id,
-    change="lose",
-    before="optional",
-    after="none",
-    from_before=None,
-    until_before=None,
-    from_after=None,
-    until_after=None,
-    shortened=False,
-    causes=(str(NORDICS),),
-)
-
-
 @pytest.mark.parametrize("view", ["text", "markdown"])
 def test_only_a_page_can_have_people(view: str) -> None:
     """Text and comments have none, also when they were computed."""
@@ -169,92 +137,37 @@ def test_only_a_page_can_have_people(view: str) -> None:
     assert VIEWS[view](plan) == VIEWS[view](PEOPLE)
 
 
-# What reports of real runs on the embedded workspace say where it is easy to say too much.
+# What reports of real runs, and snapshots, say where it is easy to say too much.
 
 
 SEED = text_of(__file__, "effects_seed.yaml")
-PEOPLES = ("text", "markdown", "html")
 
 
-class FaultyTransport(httpx.BaseTransport):
-    """A way to the workspace on which one operation goes wrong each time: `ignored`, `doubled` or `cut`."""
-
-    def __init__(self, sandbox: Sandbox, operation: str, how: str) -> None:
-        self.sandbox, self.operation, self.how = sandbox, operation, how
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.sandbox.spec.match_route(request.method, request.url.path) or (None, {})
-        if operation is not None and operation.id == self.operation:
-            if self.how == "cut":
-                raise httpx.ReadError("cut")
-            if self.how == "ignored":
-                return httpx.Response(200, json={})
-            self.sandbox.handle_request(request)
-        return self.sandbox.handle_request(request)
-
-
-def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport:
-    """The report of an apply during which that operation goes wrong so."""
-    (root / "seed.yaml").write_text(SEED, encoding="utf-8")
-    (root / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
-    (root / "manifests").mkdir()
-    (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
-    sandbox = fill_if_empty(Sandbox(), root / "seed.yaml")
-    try:
-        settings, link = (
-            load_settings(root, None, {}),
-            TransportConnection(FaultyTransport(sandbox, operation, how), sandbox.spec),
-        )
-        workspace = WorkspaceReader(settings=settings, connection=link, timing=VirtualClock().timing())
-        return execute(workspace, workspace.plan(load_manifests(settings), settings.policy), meta={})
-    finally:
-        sandbox.close_workspace()
-
-
-@pytest.mark.parametrize("view", PEOPLES)
-def test_what_was_accepted_without_effect_is_not_complete(tmp_path: Path, view: str) -> None:
-    """Every call was accepted and one did nothing: no format says complete, and each says how much differs."""
-    report = applied(tmp_path, "groups: [{name: New, previously: [Old]}]", "manual-groups.rename", "ignored")
-    assert report.exit == ExitCode.NOT_CONVERGED
-    said = APPLY_VIEWS[view](report)
-    assert "Apply ended, but the workspace is not as planned: 1 resource differs (1 API call done)." in said
-    assert "complete" not in said
-
-
-@pytest.mark.parametrize("view", PEOPLES)
-def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, view: str) -> None:
+def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing differs that a plan could mend, so the errors are counted, and not the resources."""
-    report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "doubled")
-    assert (report.exit, report.residue) == (ExitCode.NOT_CONVERGED, ())
-    said = APPLY_VIEWS[view](report)
-    assert "Read back: the workspace does not match the manifests; a new plan finds 1 error." in said
-    assert "not as planned: a new plan finds 1 error (1 API call done)." in said
-    assert "0 resources" not in said
+
+    def make_twin(call: LoggedRequest) -> None:
+        if [one for one in stage.sandbox.log if one.operation == "manual-groups.create"] == [call]:
+            stage.hand("manual-groups.create", body={"name": "New"})
+
+    with staged(tmp_path, SEED, monkeypatch, on_log=make_twin) as stage:
+        stage.write("groups: [{name: New}]")
+        report = str(tmp_path / "report.json")
+        stage("apply", "--auto-approve", "--format", "json", "--output", report, code=ExitCode.NOT_CONVERGED)
+        for view in VIEWS:
+            shown = stage("show", report, "--format", view).out
+            assert "Read back: the workspace does not match the manifests; a new plan finds 1 error." in shown
+            assert "not as planned: a new plan finds 1 error (1 API call done)." in shown
+            assert "0 resources" not in shown
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("view", PEOPLES)
-def test_a_lost_answer_may_have_done_something(tmp_path: Path, view: str) -> None:
-    """Where the only call's answer never came, no format claims that nothing was done."""
-    report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "cut")
-    assert report.exit == ExitCode.PARTIAL
-    said = APPLY_VIEWS[view](report)
-    assert "Apply stopped. It is not known whether anything was done: none of 1 API call is confirmed." in said
-    assert "before anything" not in said
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
-    with staged(tmp_path, SEED, monkeypatch) as stage:
-        yield stage
-
-
-@pytest.mark.parametrize("view", PEOPLES)
-def test_a_snapshot_shows_no_name_of_ours(stage: ServedProject, view: str) -> None:
+def test_a_snapshot_shows_no_name_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a snapshot keeps beside the resources is told in an administrator's words."""
-    saved = stage.root / "snapshot.json"
-    assert stage("snapshot", str(saved)).code == 0
-    ran = stage("show", str(saved), "--format", view, code=0)
-    assert "1 choice that somebody holds" in ran.out
-    assert "1 person with administrator rights" in ran.out
-    assert "holders" not in ran.out
+    with staged(tmp_path, SEED, monkeypatch) as stage:
+        saved = str(tmp_path / "snapshot.json")
+        stage("snapshot", saved, code=0)
+        for view in VIEWS:
+            shown = stage("show", saved, "--format", view, code=0).out
+            assert "1 choice that somebody holds" in shown
+            assert "1 person with administrator rights" in shown
+            assert "holders" not in shown

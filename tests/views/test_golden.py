@@ -1,130 +1,59 @@
-"""Every view of every sample, as it was read and found good."""
+"""Every view of every sample, as it was read and found good, and as machines read them."""
 
+import io
 import json
+import os
 import re
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleet.fleet_project import FLEETS
-from json_schemas import schema_validator
+from flow.shell import lmsconf
+from json_schemas import sarif_log, schema_validator
+from jsonschema import Draft4Validator
+from junitparser import JUnitXml
 from msgspec.structs import replace
-from views.document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS, PLANS, REPORTS
-from views.drift_samples import DRIFTS
+from texts import text_of
+from views.document_samples import EVIL, HASH, PLANS, REPORTS, golden_document
+from views.drift_samples import ALL, DRIFTS, HOSTILE
 
-from lmsconf.cli import app, run_command_line
+from lmsconf import render
 from lmsconf.documents import plan_file
-from lmsconf.documents.reports import problems_json
-from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
-from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
+from lmsconf.documents.json_documents import from_json
+from lmsconf.documents.reports import access_json, audience_json, problems_json
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.model.access import AccessTest, AccessTestReport, AccessTestResult, AudienceReport, PersonAccess
 from lmsconf.model.address import Address
-from lmsconf.model.outcomes import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding, VerifyMode
-from lmsconf.model.plan import Plan
-from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, RUN_VIEWS, RUNS_VIEWS, TEST_VIEWS
+from lmsconf.model.drift import ManagedShare
+from lmsconf.model.outcomes import RecordedRun
+from lmsconf.render import DRIFT_VIEWS
 from lmsconf.render.ci_formats import problems_github
 from lmsconf.render.escape import parse_size_limit
 from lmsconf.render.markdown import problems_markdown
-from lmsconf.render.text import problems_text
-
-Compare = Callable[[str, str], None]
-SUFFIX = {"text": "txt", "markdown": "md"}
-ASSETS = re.compile(r"<(style|script)>.*?</\1>|sha256-[\w+/=]+", re.DOTALL)
+from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
 
 
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize("view", PLAN_VIEWS)
-def test_plans_read_as_they_did(name: str, view: str, golden: Compare) -> None:
-    """Each plan reads in each format as its golden file does."""
-    golden(f"plan_{name}.{SUFFIX.get(view, view)}", _stable(PLAN_VIEWS[view](PLANS[name])))
+def listed(name: str) -> Any:
+    """Samples of the folder `texts`, with the hostile name and the digest in place of their words."""
+    text = text_of(__file__, name).replace("HASH", HASH)
+    for plain, hostile in (("ADDRESS", str(Address.of("group", EVIL))), ("EVIL", EVIL)):
+        text = text.replace(plain, json.dumps(hostile)[1:-1])
+    return json.loads(text)
 
 
-@pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("view", APPLY_VIEWS)
-def test_reports_read_as_they_did(name: str, view: str, golden: Compare) -> None:
-    """Each apply report reads in each format as its golden file does."""
-    golden(f"apply_{name}.{SUFFIX.get(view, view)}", _stable(APPLY_VIEWS[view](REPORTS[name])))
+def on_people(name: str, kind: type[Any]) -> Any:
+    """A report as a document of tests/golden has it."""
+    document: Any = golden_document(name)
+    workspace = document["workspace"]
+    header = {**document, "workspace": workspace["name"], "url": workspace["url"]}
+    return from_json({**document, "header": header}, kind)
 
 
-@pytest.mark.parametrize("name", DRIFTS)
-@pytest.mark.parametrize("view", ["markdown", "html"])
-def test_drift_reads_as_it_did(name: str, view: str, golden: Compare) -> None:
-    """Each drift report reads in the formats for comments and browsers as its golden file does."""
-    golden(f"drift_{name}.{SUFFIX.get(view, view)}", _stable(DRIFT_VIEWS[view](DRIFTS[name])))
-
-
-@pytest.mark.parametrize("name", FLEETS)
-@pytest.mark.parametrize("view", FLEET_VIEWS)
-def test_fleets_read_as_they_did(name: str, view: str, golden: Compare) -> None:
-    """The results of each fleet read in each format as their golden file does."""
-    golden(f"fleet_{name}.{SUFFIX.get(view, view)}", _stable(FLEET_VIEWS[view](FLEETS[name])))
-
-
-def test_problems_read_as_they_did(golden: Compare) -> None:
-    """Problems are listed with place, reason, code and way out, then counted."""
-    problems = [problem for plan in PLANS.values() for problem in plan.all_problems]
-    golden("problems.txt", problems_text(problems))
-    golden("problems.json", _stable(problems_json(problems)))
-
-
-def _stable(text: str) -> str:
-    """The text without what a release changes: the version, and with it the seal; in a page its style and script."""
-    if text.startswith("<!doctype html>"):
-        return ASSETS.sub("…", text).replace("><", ">\n<")
-    if not text.startswith("{"):
-        return text
-    document = json.loads(text)
-    lines = text.splitlines(keepends=True)
-    hidden = {'  "tool"': '  "tool": …,\n', '  "seal"': '  "seal": …,\n'}
-    assert set(document) >= {"tool"}
-    return "".join(hidden.get(line.partition(":")[0], line) for line in lines)
-
-
-# Every view of judged tests, as it was read and found good.
-
-
-JUDGED_SUFFIX = {"text": "txt", "junit": "xml"}
-JUDGED_COACHES, JUDGED_NORDICS = Address("group", "Coaches"), Address("smart_group", "Nordics")
-
-
-def case(claim: AccessClaim, *audiences: Address, line: int = 3, **more: object) -> AccessTest:
-    at = SourceLocation("manifests/tests.yaml", line, 5)
-    one = AccessTest(claim=claim, audiences=audiences, source=at, mandatory=False)
-    return replace(one, **more)  # type: ignore[arg-type]  # its own fields
-
-
-TESTS = (
-    case(
-        AccessClaim.ALL,
-        JUDGED_NORDICS,
-        content="GDPR",
-        mandatory=True,
-        name="All must",
-        about={"ticket": "L-1", "n": 2},
-    ),
-    case(AccessClaim.NONE, JUDGED_COACHES, content="GDPR", line=4),
-    case(AccessClaim.SIZE, JUDGED_COACHES, least=300, most=1600, line=5),
-    case(AccessClaim.SIZE, JUDGED_COACHES, least=3, most=3, line=6),
-    case(AccessClaim.SIZE, JUDGED_COACHES, most=3, line=7),
-    case(AccessClaim.SIZE, JUDGED_COACHES, least=3, line=8),
-    case(AccessClaim.DISJOINT, JUDGED_COACHES, JUDGED_NORDICS, line=9),
-    case(AccessClaim.HAS, Address("user", "bo@acme.example"), content="GDPR", line=10),
-    case(
-        AccessClaim.HAS_NOT,
-        Address("user", "bo@acme.example"),
-        content="GDPR",
-        source=SourceLocation("manifests/tests.yaml", 11, 5, "who=bo"),
-    ),
-)
-HOSTILE = case(
-    AccessClaim.ALL,
-    Address("group", EVIL),
-    content=EVIL,
-    name=EVIL,
-    about={EVIL: [EVIL]},
-    source=SourceLocation(EVIL, 1),
-)
-REPORT = AccessTestReport(
+*TESTS, HOSTILE_TEST = (from_json(one, AccessTest) for one in listed("golden_tests.json"))
+JUDGED = AccessTestReport(
     workspace="production",
     url="https://lms.example/api",
     people=1200,
@@ -132,123 +61,66 @@ REPORT = AccessTestReport(
     live=False,
     results=tuple(AccessTestResult(test=test, reason="7 of 9 people have it") for test in TESTS),
 )
-JUDGED_REPORTS = {
-    "failed": REPORT,
-    "passed": replace(REPORT, live=True, results=tuple(AccessTestResult(test=test) for test in TESTS)),
-    "none": replace(REPORT, results=(), people=None),
-    "hostile": replace(REPORT, results=(AccessTestResult(test=HOSTILE, reason=EVIL),)),
+TEST_REPORTS = {
+    "failed": JUDGED,
+    "passed": replace(JUDGED, live=True, results=tuple(AccessTestResult(test=test) for test in TESTS)),
+    "none": replace(JUDGED, results=(), people=None),
+    "hostile": replace(JUDGED, results=(AccessTestResult(test=HOSTILE_TEST, reason=EVIL),)),
 }
+RUNS = {name: from_json(run, RecordedRun) for name, run in listed("golden_runs.json").items()}
+ACCESS = ("changed", "nothing", "unknown", "one", "broken", "new", "archived", "hostile")
+AUDIENCES = ("counted", "plain", "members", "unknown", "broken", "new", "deleted", "hostile")
+PROBLEMS = [problem for plan in PLANS.values() for problem in plan.all_problems]
+ACCESS_VIEWS = {"text": render.ACCESS_VIEWS["text"], "json": access_json, "csv": access_csv}
+AUDIENCE_VIEWS = {"text": audience_text, "json": audience_json, "csv": audience_csv}
+SAMPLES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "plan": (render.PLAN_VIEWS, PLANS),
+    "apply": (render.APPLY_VIEWS, REPORTS),
+    "drift": (DRIFT_VIEWS, DRIFTS),
+    "fleet": (render.FLEET_VIEWS, FLEETS),
+    "test": (render.TEST_VIEWS, TEST_REPORTS),
+    "run": (render.RUN_VIEWS, RUNS),
+    "runs": (render.RUNS_VIEWS, {"": [*RUNS.values()]}),
+    "problems": ({"text": render.text.problems_text, "json": problems_json}, {"": PROBLEMS}),
+    "access": (ACCESS_VIEWS, {name: on_people(f"access_{name}", PersonAccess) for name in ACCESS}),
+    "audience": (AUDIENCE_VIEWS, {name: on_people(f"audience_{name}", AudienceReport) for name in AUDIENCES}),
+}
+"""What there is a view of → its views, and its samples by their names."""
+SUFFIX = {"text": "txt", "markdown": "md", "junit": "xml"}
+ASSETS = re.compile(r"<(style|script)>.*?</\1>|sha256-[\w+/=]+", re.DOTALL)
 
 
-@pytest.mark.parametrize("name", JUDGED_REPORTS)
-@pytest.mark.parametrize("view", TEST_VIEWS)
-def test_results_read_as_they_did(name: str, view: str, golden: Compare) -> None:
-    """Each report reads in each format as its golden file does."""
-    text = TEST_VIEWS[view](JUDGED_REPORTS[name])
-    lines = ('  "tool": …,\n' if line.startswith('  "tool"') else line for line in text.splitlines(keepends=True))
-    golden(f"test_{name}.{JUDGED_SUFFIX.get(view, view)}", "".join(lines))
-
-
-# Every view of the runs that journals tell of, as it was read and found good.
-
-
-BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
-
-
-def at(seconds: int) -> datetime:
-    return BEGAN + timedelta(seconds=seconds)
-
-
-def call(number: int, address: Address, operation: str, state: CallState, **more: str) -> RecordedCall:
-    blocked = state in (CallState.BLOCKED, CallState.NOT_ATTEMPTED)
-    return RecordedCall(
-        call=f"c{number}",
-        address=address,
-        operation=operation,
-        status=state,
-        begun=None if blocked else at(number),
-        ended=None if state is CallState.IN_FLIGHT else at(number + 1),
-        reason=more.get("reason"),
-        id=more.get("id"),
-    )
-
-
-OPENING = JournalHeader(
-    digest=HASH,
-    workspace="production",
-    url="https://lms.example/api",
-    started=BEGAN,
-    tool="0.1.0",
-    calls=3,
-    meta={"commit": "9f3c", "approver": "cy"},
+@pytest.mark.parametrize(
+    ("kind", "view", "name"),
+    [(kind, view, name) for kind, (views, samples) in SAMPLES.items() for view in views for name in samples],
 )
-COMPLETE = RecordedRun(
-    name="20260301T080000Z-5f5f5f5f5f5f",
-    opening=OPENING,
-    calls=(
-        call(1, DEPARTMENT, "custom-fields.create", CallState.DONE, id="f-1"),
-        call(2, NORDICS, "smart-groups.create", CallState.DONE, id="s-1"),
-        call(3, BASICS, "content-targets.create", CallState.DONE),
-    ),
-    ending=RunEnding(at=at(9), exit=0, verified=VerifyMode.ALL, converged=True),
-)
-PARTIAL = replace(
-    COMPLETE,
-    name="20260301T080000Z-5f5f5f5f5f5f-2",
-    calls=(
-        call(1, DEPARTMENT, "custom-fields.replace", CallState.FAILED, reason="403: the field is in use"),
-        call(2, NORDICS, "smart-groups.create", CallState.BLOCKED, reason="it needs c1, which was not done"),
-        call(3, BASICS, "content-targets.create", CallState.NOT_ATTEMPTED, reason="the run was interrupted before it"),
-    ),
-    ending=RunEnding(at=at(9), exit=5, verified=VerifyMode.TOUCHED, converged=False),
-)
-CUT_SHORT = replace(
-    COMPLETE,
-    name="20260302T080000Z-5f5f5f5f5f5f",
-    opening=replace(OPENING, calls=1200, meta={}),
-    calls=(
-        call(1, DEPARTMENT, "custom-fields.create", CallState.DONE, id="f-1"),
-        call(2, COACHES, "manual-groups.create", CallState.IN_FLIGHT),
-    ),
-    ending=None,
-    damaged=1,
-)
-UNKNOWN = RecordedRun(name="20260303T080000Z-5f5f5f5f5f5f", damaged=2)
-RUNS_HOSTILE = RecordedRun(
-    name=EVIL,
-    opening=replace(OPENING, workspace=EVIL, url=EVIL, tool=EVIL, digest=EVIL, meta={EVIL: EVIL}),
-    calls=(
-        replace(
-            call(1, Address.of("group", EVIL), EVIL, CallState.FAILED, reason=f"::error::{EVIL}", id=EVIL), call=EVIL
-        ),
-    ),
-)
-RUNS = {"complete": COMPLETE, "partial": PARTIAL, "cut_short": CUT_SHORT, "unknown": UNKNOWN, "hostile": RUNS_HOSTILE}
+def test_each_view_reads_as_it_did(kind: str, view: str, name: str, golden: Callable[[str, str], None]) -> None:
+    """Each sample reads in each format as its golden file does."""
+    views, samples = SAMPLES[kind]
+    file = f"{kind}_{name}".rstrip("_")
+    golden(f"{file}.{SUFFIX.get(view, view)}", stable(kind, views[view](samples[name])))
 
 
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("view", RUN_VIEWS)
-def test_runs_read_as_they_did(name: str, view: str, golden: Compare) -> None:
-    """Each run reads in each format as its golden file does."""
-    golden(f"run_{name}.{'txt' if view == 'text' else view}", _runs_stable(RUN_VIEWS[view](RUNS[name])))
-
-
-@pytest.mark.parametrize("view", RUNS_VIEWS)
-def test_the_list_reads_as_it_did(view: str, golden: Compare) -> None:
-    """All of them in a list read in each format as the golden file does."""
-    golden(f"runs.{'txt' if view == 'text' else view}", _runs_stable(RUNS_VIEWS[view](list(RUNS.values()))))
+def stable(kind: str, text: str) -> str:
+    """The text without what a release changes: the version, and with it the seal; in a page its style and script."""
+    if text.startswith("<!doctype html>"):
+        return ASSETS.sub("…", text).replace("><", ">\n<")
+    if kind == "drift":
+        return re.sub(r'^(  "tool": |  +"version": "0)\S.*', r"\1…", text, flags=re.MULTILINE)
+    return re.sub(r'^  "(tool|seal)": .*', r'  "\1": …,', text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     ("schema", "text"),
     [
-        *(("plan", PLAN_VIEWS["json"](plan)) for plan in PLANS.values()),
-        *(("apply", APPLY_VIEWS["json"](report)) for report in REPORTS.values()),
-        *(("fleet", FLEET_VIEWS["json"](report)) for report in FLEETS.values()),
+        *(
+            ("runs" if kind == "run" else kind, views["json"](sample))
+            for kind, (views, samples) in SAMPLES.items()
+            for name, sample in samples.items()
+            if (kind, name) not in {("run", "hostile"), ("drift", "hostile"), ("drift", "based"), ("runs", "")}
+        ),
+        *(("runs", render.RUNS_VIEWS["json"]([run])) for name, run in RUNS.items() if name != "hostile"),
         *(("problems", problems_json(plan.all_problems)) for plan in PLANS.values()),
-        *(("test", TEST_VIEWS["json"](report)) for report in JUDGED_REPORTS.values()),
-        *(("runs", RUN_VIEWS["json"](run)) for name, run in RUNS.items() if name != "hostile"),
-        *(("runs", RUNS_VIEWS["json"]([run])) for name, run in RUNS.items() if name != "hostile"),
     ],
 )
 def test_documents_fit_their_schemas(schema: str, text: str) -> None:
@@ -258,38 +130,113 @@ def test_documents_fit_their_schemas(schema: str, text: str) -> None:
     assert not validator.is_valid({**document, "extra": 1})
 
 
-def _runs_stable(text: str) -> str:
-    """The text without the version that wrote it, which a release changes."""
-    return "".join('  "tool": …,\n' if line.startswith('  "tool"') else line for line in text.splitlines(keepends=True))
-
-
-# What scripts take from a plan file: `lmsconf show --format digest` and `--format gitlab`.
-
-
-def shown(plan: Plan, format: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the command prints of a saved plan."""
-    path = folder / "plan.json"
-    path.write_text(plan_file.dumps(plan), encoding="utf-8")
-    assert run_command_line(app, ["show", str(path), "--format", format]) == ExitCode.OK
-    return capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", PLANS)
-def test_the_digest_stands_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`digest` prints what the plan file has under that key, and a line break."""
-    text = shown(PLANS[name], "digest", tmp_path, capsys)
-    assert text == json.loads(plan_file.dumps(PLANS[name]))["digest"] + "\n"
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_gitlab_counts_three_things(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """GitLab knows create, update and delete: a replacement is one of the first and one of the last."""
-    counts = PLANS[name].summary
-    assert json.loads(shown(PLANS[name], "gitlab", tmp_path, capsys)) == {
+def test_what_scripts_take_of_a_plan_file(name: str, tmp_path: Path) -> None:
+    """`digest` prints what the file has under that key, and a line break; GitLab knows create, update and delete, so
+    that a replacement is one of the first and one of the last."""
+    text, counts = plan_file.dumps(PLANS[name]), PLANS[name].summary
+    (tmp_path / "plan.json").write_text(text, encoding="utf-8")
+    assert lmsconf(tmp_path, "show", "plan.json", "--format", "digest", code=0).out == json.loads(text)["digest"] + "\n"
+    assert lmsconf(tmp_path, "show", "plan.json", "--format", "gitlab", code=0).document == {
         "create": counts.create + counts.replace,
         "update": counts.update,
         "delete": counts.delete + counts.replace,
     }
+
+
+# Drift reports, as programs read them.
+
+
+@pytest.mark.parametrize(
+    ("managed", "live", "percent"), [(0, 0, None), (0, 3, 0.0), (1, 3, 33.3), (9999, 10000, 99.9), (7, 7, 100.0)]
+)
+def test_only_all_is_a_hundred_percent(managed: int, live: int, percent: float | None) -> None:
+    """A share is rounded to a tenth, but never up to all; of nothing there is none."""
+    assert ManagedShare(kind="group", managed=managed, live=live).percent == percent
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_a_real_consumer_reads_the_junit_file(name: str) -> None:
+    """junitparser finds a suite for each kind, a case for each resource, and counts as the suites say."""
+    drift = DRIFTS[name]
+    found = JUnitXml.fromroot(ET.fromstring(DRIFT_VIEWS["junit"](drift)))
+    results = [(type(result).__name__, result.type) for suite in found for case in suite for result in case.result]
+    assert sorted(kind for name, kind in results if name == "Failure") == sorted(one.state for one in drift.findings)
+    assert sum(name == "Skipped" for name, _ in results) == len(drift.ignored) + len(drift.not_applied)
+    assert sum(name == "Error" for name, _ in results) == sum(problem.is_error for problem in drift.problems)
+    said = {suite.name: (suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found}
+    for suite in found:
+        suite.update_statistics()
+    assert said == {suite.name: (suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found}
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_a_model_of_the_standard_reads_the_sarif_file(name: str) -> None:
+    """It is a SARIF log with one run, whose results name rules that are there."""
+    log = sarif_log(DRIFT_VIEWS["sarif"](DRIFTS[name]))
+    (run,) = log.runs
+    rules = [rule.id for rule in run.tool.driver.rules or []]
+    results = run.results or []
+    drift = DRIFTS[name]
+    assert len(results) == len(drift.findings) + len(drift.not_applied) + len(drift.ignored)
+    assert all(rules[result.rule_index or 0] == result.rule_id for result in results)
+
+
+def test_fingerprints_stay_where_lines_and_values_change() -> None:
+    """A finding is known again by workspace, address and state; all of a report differ."""
+    moved = tuple(
+        replace(one, source=SourceLocation("elsewhere.yaml", 99, 9), live={"x": 1}, fields=(), id=None)
+        for one in ALL.findings
+    )
+    assert _prints(ALL) == _prints(replace(ALL, findings=moved))
+    assert len(set(_prints(ALL))) == len(_prints(ALL))
+    assert not set(_prints(ALL)) & set(_prints(replace(ALL, workspace="staging")))
+
+
+def test_hostile_names_do_nothing() -> None:
+    """No control reaches the text; XML and JSON can be read, and say the name as it can be seen; no link is made."""
+    for view in ("text", "junit", "sarif"):
+        text = DRIFT_VIEWS[view](HOSTILE)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\ud800-\udfff]", text)
+        text.encode()
+    root = ET.fromstring(DRIFT_VIEWS["junit"](HOSTILE))
+    assert {node.tag for node in root.iter()} <= {
+        *("testsuites", "testsuite", "properties", "property", "testcase", "failure", "skipped", "error"),
+        *("system-out", "system-err"),
+    }
+    assert not any(line.lstrip().startswith("::") for line in DRIFT_VIEWS["text"](HOSTILE).splitlines())
+    assert "](" not in DRIFT_VIEWS["sarif"](HOSTILE)
+    assert EVIL not in DRIFT_VIEWS["sarif"](HOSTILE)
+
+
+@pytest.mark.skipif("LMSCONF_SARIF_SCHEMA" not in os.environ, reason="LMSCONF_SARIF_SCHEMA names no schema file")
+@pytest.mark.parametrize("name", DRIFTS)
+def test_the_sarif_schema_takes_it(name: str) -> None:
+    """The log is what the JSON Schema of SARIF 2.1.0 says."""
+    rules = json.loads(Path(os.environ["LMSCONF_SARIF_SCHEMA"]).read_text(encoding="utf-8"))
+    Draft4Validator.check_schema(rules)
+    errors = Draft4Validator(rules).iter_errors(json.loads(DRIFT_VIEWS["sarif"](DRIFTS[name])))
+    assert [error.message for error in errors] == []
+
+
+@pytest.mark.skipif("LMSCONF_JUNIT_XSD" not in os.environ, reason="LMSCONF_JUNIT_XSD names no schema files")
+@pytest.mark.parametrize("name", DRIFTS)
+def test_the_junit_schemas_take_it(name: str) -> None:
+    """The file is what the XML Schemas say: that of Ant, that of Jenkins, whichever are named."""
+    etree = pytest.importorskip("lxml.etree")
+    for path in os.environ["LMSCONF_JUNIT_XSD"].split(os.pathsep):
+        schema = etree.XMLSchema(etree.parse(path))
+        schema.assertValid(etree.parse(io.BytesIO(DRIFT_VIEWS["junit"](DRIFTS[name]).encode())))
+
+
+def _results(drift: object) -> list[dict[str, object]]:
+    found = json.loads(DRIFT_VIEWS["sarif"](drift))["runs"][0]["results"]
+    assert isinstance(found, list)
+    return found
+
+
+def _prints(drift: object) -> list[str]:
+    return [result["partialFingerprints"]["lmsconfAddress/v1"] for result in _results(drift)]
 
 
 # Problems as GitHub shows them at the lines of files, and as a comment where there is no plan.

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -29,7 +30,8 @@ def commands(group: click.Command, *above: str) -> Iterator[tuple[str, ...]]:
 COMMANDS = list(commands(app))
 
 
-def help_text(words: tuple[str, ...], columns: int) -> str:
+@cache
+def help_text(words: tuple[str, ...], columns: int = 80) -> str:
     """The help of a command on a terminal of that width."""
     ran = lmsconf(Path(), *words, "--help", env={"COLUMNS": str(columns)})
     assert (ran.code, ran.err) == (0, "")
@@ -37,27 +39,23 @@ def help_text(words: tuple[str, ...], columns: int) -> str:
 
 
 def test_all_help_texts(golden: Callable[[str, str], None]) -> None:
-    """All pages at 80 columns are as in the golden file."""
-    golden("help.txt", "\n".join(help_text(words, 80) for words in COMMANDS))
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_help_text_is_whole(words: tuple[str, ...]) -> None:
-    """It begins with the usage, has two examples, and no option that is in no group; no line is wider than 80."""
-    text = help_text(words, 80)
-    command = " ".join(["lmsconf", *words])
-    assert text.startswith(f"Usage: {command} [OPTIONS]")
-    assert len(re.findall(r"^  # ", text, re.MULTILINE)) == len(EXAMPLES[command]) == 2
-    assert all(f"\n  {line}\n" in text for _, line in EXAMPLES[command])
-    assert ("\nOptions:\n" in text) is (not words)
-    assert [line for line in text.splitlines() if len(line) > 80] == []
+    """All pages are as in the golden file: each begins with the usage, has two examples, and no option that is in no
+    group; no line is wider than 80."""
+    golden("help.txt", "\n".join(map(help_text, COMMANDS)))
+    for words in COMMANDS:
+        text, command = help_text(words), " ".join(["lmsconf", *words])
+        assert text.startswith(f"Usage: {command} [OPTIONS]")
+        assert len(re.findall(r"^  # ", text, re.MULTILINE)) == len(EXAMPLES[command]) == 2
+        assert all(f"\n  {line}\n" in text for _, line in EXAMPLES[command])
+        assert ("\nOptions:\n" in text) is (not words)
+        assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_help_text_on_a_narrow_terminal(words: tuple[str, ...]) -> None:
     """No word of prose is cut and no line but of an example or of usage is wider than 40 columns."""
-    wide, narrow = help_text(words, 80), help_text(words, 40)
+    wide, narrow = help_text(words), help_text(words, 40)
     kept = {line for _, line in EXAMPLES[" ".join(["lmsconf", *words])]}
     prose = narrow.partition("\n\n")[2]
     assert [
@@ -93,11 +91,9 @@ def test_an_example_parses(line: str, tmp_path: Path) -> None:
 
 def test_each_group_of_options_is_used() -> None:
     """A heading without options, and an option that no command has, are left over."""
-    taken = {
-        option for words in COMMANDS for option in re.findall(r"^  (--[\w-]+)", help_text(words, 80), re.MULTILINE)
-    }
-    assert [option for options in OPTION_GROUPS.values() for option in options if option not in taken] == []
+    taken = {option for words in COMMANDS for option in re.findall(r"^  (--[\w-]+)", help_text(words), re.MULTILINE)}
     names = [option for options in OPTION_GROUPS.values() for option in options]
+    assert [option for option in names if option not in taken] == []
     assert len(names) == len(set(names))
 
 
