@@ -155,20 +155,35 @@ def staged(
         sandbox.close_workspace()
 
 
+@dataclass
+class OtherAnswers(httpx.BaseTransport):
+    """A way to a workspace that answers some requests otherwise: `answer` gives None for those that it answers."""
+
+    sandbox: Sandbox
+    answer: Callable[[httpx.Request], httpx.Response | None]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self.answer(request) or self.sandbox.handle_request(request)
+
+
 @dataclass(frozen=True, slots=True)
 class LinkedProject:
-    """One project, and a workspace that it reaches over a transport of the test's choosing."""
+    """One project, and a workspace that it reaches over a transport of the test's choosing.
+
+    url: that of the workspace in the project file; what a service has accepted may show late, other than in a sandbox.
+    """
 
     root: Path
     sandbox: Sandbox
+    url: str
 
     @property
     def settings(self) -> Settings:
-        return load_settings(self.root, None, {"USER": "anna"})
+        return load_settings(self.root, None, {"USER": "anna", "LMSCONF_TOKEN": "sandbox"})
 
     def options(self, text: str) -> None:
         """The project file: a workspace that no command reaches, and what else it says."""
-        (self.root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{text}")
+        (self.root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: '{self.url}'}}}}\n{text}")
 
     def write(self, manifests: str) -> None:
         """The only manifest."""
@@ -198,11 +213,13 @@ class LinkedProject:
 
 
 @contextmanager
-def linked(root: Path, seed: str = "", manifests: str = "", options: str = "") -> Iterator[LinkedProject]:
+def linked(
+    root: Path, seed: str = "", manifests: str = "", options: str = "", url: str = "sandbox:"
+) -> Iterator[LinkedProject]:
     """Such a project in `root`, whose workspace is open for as long as the `with` lasts."""
     (root / "manifests").mkdir(parents=True)
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
-    project = LinkedProject(root, fill_if_empty(Sandbox(), root / "seed.yaml"))
+    project = LinkedProject(root, fill_if_empty(Sandbox(), root / "seed.yaml"), url)
     project.options(options)
     project.write(manifests)
     try:
