@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from integrity.served_project import CommandResult, ServedProject
+from json_schemas import schema_validator
 from waiting import VirtualClock
 
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
@@ -94,10 +95,15 @@ class Clinic(ServedProject):
         """A probe without questions."""
         return self("doctor", "--probe", "--yes", *more, code=code)
 
+    def report(self, *more: str) -> dict[str, Any]:
+        """What `doctor` says as JSON, which is as its schema describes it."""
+        document = self("doctor", "--format", "json", *more, code=0).document
+        assert [error.message for error in schema_validator("doctor").iter_errors(document)] == []
+        return document
+
     def lessons(self, *more: str) -> dict[str, dict[str, Any]]:
-        """Key → what such a probe says of it."""
-        probe: Any = self.probed("--format", "json", *more).document["probe"]
-        return {one["key"]: one for one in probe["lessons"]}
+        """Key → what a probe without questions says of it."""
+        return {one["key"]: one for one in self.report("--probe", "--yes", *more)["probe"]["lessons"]}
 
     def probe(self, *more: str) -> dict[str, tuple[str, object]]:
         """Key → verdict and value, as such a probe has them."""
@@ -146,50 +152,18 @@ class Open(Protocol):
     ) -> Clinic: ...
 
 
-def held(clinic: Clinic) -> dict[str, Any]:
-    """Every listing and every detail that a workspace shows, without its timestamps."""
-    found: dict[str, Any] = {}
-    for path, rows, id, details in _LISTINGS:
-        found[path] = _rows(clinic.sandbox, path, rows)
-        for target in (detail.format(row[id]) for row in found[path] for detail in details):
-            found[target] = _ask(clinic.sandbox, target)
+def held(clinic: Clinic) -> dict[str, list[tuple[Any, ...]]]:
+    """All that the workspace stores, but what it counts, and when something was made or changed."""
+    tables = [name for (name,) in clinic.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for table in sorted({*tables} - {"counters", "orders"}):
+        names = {name for (name,) in clinic.rows(f"SELECT name FROM pragma_table_info('{table}')")}  # noqa: S608
+        columns = ", ".join(sorted(names - {"seq", "created_at", "updated_at"}))
+        found[table] = sorted(clinic.rows(f"SELECT {columns} FROM {table}"), key=repr)  # noqa: S608  of the schema
     return found
 
 
 _GRANTED = {"authorization": "Bearer sandbox", "content-type": "application/json"}
-_LISTINGS = (
-    ("/users", "users", "userId", ("/users/{}",)),
-    ("/users/extended-info", "users", "userId", ()),
-    ("/custom-fields", "customFields", "customFieldId", ()),
-    ("/groups", "groups", "groupId", ("/groups/{}/members", "/groups/{}/managers")),
-    ("/smart-groups", "smartGroups", "smartGroupId", ("/smart-groups/{}?includeMembers=true",)),
-    ("/content/all", "courses", "courseId", ("/content/targets?contentId={}",)),
-)
-
-
-def _rows(service: Sandbox, path: str, key: str) -> list[Any]:
-    """All rows of a listing, however small its pages are."""
-    found: list[Any] = []
-    while page := _ask(service, path if path == "/custom-fields" else f"{path}?skip={len(found)}")[key]:
-        found += page
-        if path == "/custom-fields":
-            break
-    return found
-
-
-def _ask(service: Sandbox, target: str) -> Any:
-    path, _, query = target.partition("?")
-    answer = service.answer("GET", path, query, _GRANTED, b"")
-    assert answer.status == 200, (target, answer.body)
-    return _timeless(json.loads(answer.body))
-
-
-def _timeless(value: object) -> object:
-    if isinstance(value, list):
-        return [_timeless(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _timeless(item) for key, item in value.items() if not key.endswith("edAt")}
-    return value
 
 
 # Services with habits of their own.

@@ -5,7 +5,6 @@ import json
 import platform
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,8 +26,7 @@ NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 def checks(clinic: Clinic) -> dict[str, tuple[str, str]]:
     """Check → health and message."""
-    found: Any = clinic("doctor", "--format", "json", code=0).document["checks"]
-    return {one["check"]: (one["health"], one["message"]) for one in found}
+    return {one["check"]: (one["health"], one["message"]) for one in clinic.report()["checks"]}
 
 
 def test_a_healthy_workspace(clinic: Clinic) -> None:
@@ -54,7 +52,7 @@ def test_assumptions_say_where_they_come_from(clinic: Clinic) -> None:
     assert "Known, because the project file states it, and relied on by the manifests: 2\n" in out
     assert "  manual-groups.add.mode: add (lmsconf.yaml:7:3)\n" in out
     assert "Before the first apply, try what is assumed: lmsconf doctor --probe" in out
-    told: Any = clinic("doctor", "--format", "json").document["assumptions"]
+    told = clinic.report()["assumptions"]
     assert {one["key"] for one in told if one["known"]} == {"manual-groups.rename.name", "manual-groups.add.mode"}
     assert [one["key"] for one in told if one["overridden"]] == ["manual-groups.rename.name"]
     assert "  manual-groups.rename.name: newName (lmsconf.yaml:6:3, instead of name)" in out
