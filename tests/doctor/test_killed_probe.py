@@ -4,11 +4,10 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from random_services.points import drawn
@@ -17,7 +16,7 @@ from random_services.scenario import FIRST, opened, photo
 from random_services.scenario import Project as RandomProject
 from sampling import GATE, of_today, schedules_of_today
 from sampling import WHOLE as ALL_CASES
-from waiting import HANGS
+from waiting import HANGS, HeldResponse
 from wire.second_dialect import second_dialect
 
 from lmsconf.sandbox.faults import Fault, FaultScript
@@ -66,27 +65,6 @@ class Moments:
             file.unlink()
         for file, text in self.kept[name].items():
             write_own_file(file, text)
-
-
-class Killing:
-    """Hears of the requests of a process, and kills it at one of them."""
-
-    def __init__(self) -> None:
-        self._left, self._process = 0, cast("subprocess.Popen[bytes]", None)
-        self._known = threading.Event()
-
-    def at(self, number: int, process: subprocess.Popen[bytes]) -> None:
-        """Kill the process at that request."""
-        self._left, self._process = number, process
-        self._known.set()
-        process.wait(HANGS)
-
-    def __call__(self, entry: LoggedRequest) -> None:
-        if self._known.is_set():
-            self._left -= 1
-            if self._left == 0:
-                self._process.kill()
-                self._known.clear()
 
 
 SECOND = second_dialect()
@@ -143,16 +121,18 @@ def test_after_a_kill_at_any_call_the_next_probe_restores_all(
 def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Open, case: str, moment: int) -> None:
     """A process that SIGKILL ends while any of its requests waits for the response: the same."""
     dialect, more, made, project = CASES[case]
-    killing = Killing()
-    clinic = declaring(open_clinic(dialect, more, made, on_log=killing), project)
+    number, seen = 0, count(1)
+    waits = HeldResponse(lambda _: number > 0 and next(seen) == number)
+    clinic = declaring(open_clinic(dialect, more, made, on_log=waits), project)
     before = held(clinic)
+    clinic.probed(*SUBJECTS)
     asked = len(clinic.sandbox.log)
-    clinic.probe(*SUBJECTS)
-    number = random.Random(f"{case} {moment}").randrange(1, len(clinic.sandbox.log) - asked)  # noqa: S311  no secret
     clinic.configure(project)
     words = [sys.executable, "-m", "lmsconf", "-C", str(clinic.root), "doctor", "--probe", "--yes", *SUBJECTS]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        killing.at(number, process)
+    number = random.Random(f"{case} {moment}").randrange(1, asked)  # noqa: S311  no secret
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process, waits:
+        process.kill()
+        process.wait(HANGS)
     assert process.returncode == -signal.SIGKILL
     clinic.probed(*SUBJECTS)
     assert held(clinic) == before

@@ -12,8 +12,7 @@ from threading import Event
 
 import httpx
 import pytest
-from flow.shell import lmsconf
-from integrity.served_project import linked
+from integrity.served_project import linked, staged
 from laws.sandbox_project import TransportConnection
 from msgspec.structs import replace
 from sampling import GATE, WHOLE, of_today
@@ -30,7 +29,6 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.project.settings import LockSettings, Settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
-from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
@@ -470,14 +468,8 @@ def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method: str) -> None:
     """Ctrl-C waits for that one answer. When everything was done before, it changes nothing."""
-    day, done = Day(), False
-
-    def asked(sent: str, _: str) -> None:
-        if sent == method:
-            ctrl_c.send()
-
-    day.asked = asked
-    cut = False
+    done = cut = False
+    day = Day(asked=lambda sent, _: ctrl_c.send() if sent == method else None)
     with Interruptions() as ctrl_c:
         try:
             with day.hold():
@@ -542,28 +534,23 @@ def test_a_lock_that_may_be_left_is_told() -> None:
     assert "could not be removed" in str(smith.left)
 
 
-def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
+def test_a_credential_that_may_not_lock_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 403 to the lock is about the credential, as it is for other calls: exit 7 with a way out, nothing left."""
     day = Day(Fault(operation="manual-groups.create", status=403))
     assert day.refuses(Unauthorized).left is None
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: Coaches}]\n")
     # The first lock cannot be made; the second is made, and neither one that is over nor itself can be deleted.
     create = Fault(operation="manual-groups.create", status=403, after=1)
-    delete = Fault(operation="manual-groups.delete", status=403, times=2)
-    with serve(Sandbox(faults=FaultScript(create, delete))) as server:
-        file = f"workspaces: {{sandbox: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nlock: true\n"
-        (tmp_path / "lmsconf.yaml").write_text(file)
-        key = {"LMSCONF_KEY": "sandbox"}
-        body = json.dumps({"name": f"{LOCK_PREFIX}k until 2020-01-01T00:00:00Z held by CI"})
-        assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body, env=key).code == 0
+    faults = FaultScript(create, Fault(operation="manual-groups.delete", status=403, times=2))
+    with staged(tmp_path, "groups: []", monkeypatch, "lock: true\n", faults=faults) as stage:
+        stage.write(MANIFEST)
+        stage.hand("manual-groups.create", body={"name": f"{LOCK_PREFIX}k until 2020-01-01T00:00:00Z held by CI"})
         for left in (False, True):
-            refused = lmsconf(tmp_path, "apply", "--auto-approve", env=key, code=ExitCode.UNAUTHORIZED)
+            refused = stage("apply", "--auto-approve", code=ExitCode.UNAUTHORIZED)
             assert "This token can read but has no permission to change groups" in refused.err
             assert ("could not be removed" in refused.err) == left
-        assert lmsconf(tmp_path, "unlock", "--id", "g-2", env=key).code == 0
-        assert lmsconf(tmp_path, "apply", "--auto-approve", env=key).code == 0
-        assert lmsconf(tmp_path, "unlock", env=key).out == "Workspace sandbox is not locked.\n"
+        stage("unlock", "--id", "g-2", code=0)
+        stage("apply", "--auto-approve", code=0)
+        assert stage("unlock").out == "Workspace here is not locked.\n"
 
 
 def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
@@ -583,19 +570,16 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
         assert [problem.code for problem in load_manifests(settings).problems] == ["manifest/reserved"]
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`apply` is refused while somebody else has the lock, `unlock` takes it away, and then it is done."""
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: Coaches}]\n")
-    (tmp_path / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:w.db"}}\nlock: true\n')
-    assert lmsconf(tmp_path, "unlock").out == "Workspace sandbox is not locked.\n"
-    name = f"{LOCK_PREFIX}k until 2099-01-01T00:00:00Z held by CI"
-    body = json.dumps({"name": name})
-    assert lmsconf(tmp_path, "api", "POST", "/groups", "--body", body).code == 0
-    assert "CI, until 2099-01-01T00:00:00Z" in lmsconf(tmp_path, "apply", "--auto-approve", code=1).err
-    asked = lmsconf(tmp_path, "unlock", code=64)
-    assert "error: there is no terminal to ask for approval [usage]\n  Pass --id g-1.\n" in asked.err
-    assert lmsconf(tmp_path, "unlock", "--id", "g-9").code == 1
-    assert lmsconf(tmp_path, "unlock", "--id", "g-1").out.startswith("Unlocked: CI")
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
-    assert lmsconf(tmp_path, "unlock").out == "Workspace sandbox is not locked.\n"
+    with staged(tmp_path, "groups: []", monkeypatch, "lock: true\n") as stage:
+        stage.write(MANIFEST)
+        assert stage("unlock").out == "Workspace here is not locked.\n"
+        stage.hand("manual-groups.create", body={"name": f"{LOCK_PREFIX}k until 2099-01-01T00:00:00Z held by CI"})
+        assert "CI, until 2099-01-01T00:00:00Z" in stage("apply", "--auto-approve", code=1).err
+        asked = stage("unlock", code=64).err
+        assert "error: there is no terminal to ask for approval [usage]\n  Pass --id g-1.\n" in asked
+        stage("unlock", "--id", "g-9", code=1)
+        assert stage("unlock", "--id", "g-1").out.startswith("Unlocked: CI")
+        stage("apply", "--auto-approve", code=0)
+        assert stage("unlock").out == "Workspace here is not locked.\n"
