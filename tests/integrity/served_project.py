@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,11 @@ from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
+
+
+def numbered(section: str, numbers: Iterable[int], line: str) -> str:
+    """A section with an entry for each number: `n` in the line, and `m` what a division by three leaves of it."""
+    return f"{section}:\n" + "".join(f"  - {line.format(n=n, m=n % 3)}\n" for n in numbers)
 
 
 class CommandResult(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from fleet.fleet_project import ServedFleet, served
-from integrity.served_project import ServedProject, staged
+from integrity.served_project import ServedProject, numbered, staged
 from texts import text_of
 from wire.second_dialect import known_dialect
 
@@ -32,29 +32,23 @@ users: [{email: p300@acme.example, metadata: {cost: "1"}, manager: false}]
 """
 
 
-def workspace() -> str:
-    """What is declared, as it is declared, among many others."""
-    lists = {1: "members: [p1@acme.example, p100@acme.example]"}
-    more = {300: ", metadata: {cost: '1'}", 0: ", admin: true", 1: ", admin: true"}
-    people = (f"{{email: p{n}@acme.example, id: u-{n:05}{more.get(n, '')}}}" for n in range(420))
-    conditions = "conditions: [{field: Country, choices: [SE]}]"
-    return "\n".join(
-        [
-            "people: [" + ", ".join(people) + "]",
-            "custom_fields:",
-            "- {name: Country, type: CHOICE, choices: [SE, NO]}",
-            "- {name: Site, type: CHOICE, choices: [Rome, Oslo]}",
-            "groups:",
-            *(f"- {{name: G{n}, id: g-{n}, {lists.get(n, 'members: []')}}}" for n in range(1, 41)),
-            "smart_groups:",
-            *(
-                f"- {{name: S{n}, id: s-{n}, {conditions}{', managers: [p200@acme.example]' if n == 1 else ''}}}"
-                for n in range(1, 41)
-            ),
-            "content: [" + ", ".join(f"{{name: C{n}, id: c-{n}}}" for n in range(1, 41)) + "]",
-            "content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]",
-        ]
+SEED = (
+    numbered("people", range(420), "{{email: p{n}@acme.example, id: u-{n:05}}}")
+    .replace("u-00000", "u-00000, admin: true")
+    .replace("u-00001", "u-00001, admin: true")
+    .replace("u-00300", "u-00300, metadata: {cost: '1'}")
+    + numbered("groups", range(1, 41), "{{name: G{n}, id: g-{n}}}").replace(
+        "id: g-1}", "id: g-1, members: [p1@acme.example, p100@acme.example]}"
     )
+    + numbered(
+        "smart_groups", range(1, 41), "{{name: S{n}, id: s-{n}, conditions: [{{field: Country, choices: [SE]}}]}}"
+    ).replace("id: s-1,", "id: s-1, managers: [p200@acme.example],")
+    + numbered("content", range(1, 41), "{{name: C{n}, id: c-{n}}}")
+    + "custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}, "
+    "{name: Site, type: CHOICE, choices: [Rome, Oslo]}]\n"
+    "content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]\n"
+)
+"""What is declared, as it is declared, among many others."""
 
 
 class Phases(NamedTuple):
@@ -78,7 +72,7 @@ def applied(stage: ServedProject, *words: str, code: int = 0) -> Phases:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
-    with staged(tmp_path, workspace(), monkeypatch, OPTIONS, DIALECT) as stage:
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT) as stage:
         stage.write(DECLARED)
         assert stage("plan", "--detailed-exitcode").code == 0
         yield stage
@@ -183,7 +177,7 @@ def test_where_single_reads_do_not_help_all_is_read(
 ) -> None:
     """A service that gives no readable single person: the listing shows that the plan still fits."""
     script = FaultScript(Fault(operation="users.get", times=ALWAYS, **fault))
-    with staged(tmp_path, workspace(), monkeypatch, OPTIONS, DIALECT, faults=script) as stage:
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT, faults=script) as stage:
         stage.write("users: [{email: p300@acme.example, metadata: {cost: '2'}}]")
         phases = applied(stage)
         assert phases.beside["users.list"] == 21
@@ -202,7 +196,7 @@ def test_a_new_person_in_a_touched_list_is_found(tmp_path: Path, monkeypatch: py
             assert isinstance(made, dict)
             stage.hand("manual-groups.add-members", {"groupId": "g-1"}, {"userIds": [made["userId"]]})
 
-    with staged(tmp_path, workspace(), monkeypatch, OPTIONS + "settle: 0s\n", DIALECT, on_log=add_somebody) as stage:
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS + "settle: 0s\n", DIALECT, on_log=add_somebody) as stage:
         rewritten(stage, *CASES["group, member"][:2])
         phases = applied(stage, "--verify", "touched", code=ExitCode.NOT_CONVERGED)
         assert by_hand == []
@@ -229,7 +223,6 @@ EVERY_KEY = {
     **{key: behaviour["default"] for key, behaviour in load_api_description().behaviours.items()},
 }
 KNOWN_OPTIONS = f"timezone: UTC\nguards: off\npeople: {{create: true}}\nsettle: 0s\ndialect: {json.dumps(EVERY_KEY)}\n"
-SEED = text_of(__file__, "apply_requests_seed.yaml")
 KNOWN_DECLARED = text_of(__file__, "apply_requests_known_declared.yaml")
 """A change that rests on every key that manifests rest on, each more than once where that is possible."""
 FIELD = "{name: Department, type: CHOICE, choices: [Sales, Support]}"
@@ -237,7 +230,7 @@ FIELD = "{name: Department, type: CHOICE, choices: [Sales, Support]}"
 
 @pytest.fixture
 def known_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
-    with staged(tmp_path, SEED, monkeypatch, KNOWN_OPTIONS) as known_stage:
+    with staged(tmp_path, text_of(__file__, "apply_requests_seed.yaml"), monkeypatch, KNOWN_OPTIONS) as known_stage:
         known_stage.write(KNOWN_DECLARED)
         yield known_stage
 

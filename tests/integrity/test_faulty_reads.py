@@ -15,29 +15,25 @@ from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.model.plan import Action, Plan
 from lmsconf.sandbox.service import Sandbox
 
-from .served_project import LinkedProject, linked
+from .served_project import LinkedProject, linked, numbered
 
-
-def lines(section: str, count: int, line: str) -> str:
-    """A section with that many entries, numbered."""
-    return f"{section}:\n" + "".join(f"  - {line.format(n=n, f=n % 3)}\n" for n in range(count))
-
-
+GROUP: Final = "{{name: G{n}, members: [p{n}@acme.example], managers: [p0@acme.example]}}"
+SAME: Final = numbered("custom_fields", range(3), "{{name: F{n}, type: CHOICE, choices: [A, B]}}") + numbered(
+    "content_targets", range(3), "{{content: C{n}, assign_to: [{{group: G{n}}}, {{smart_group: S{n}}}, everyone]}}"
+)
 SEED: Final = (
-    lines("people", 7, "{{email: p{n}@acme.example, id: u-{n}}}")
-    + lines("groups", 6, "{{name: G{n}, id: g-{n}, members: [p{n}@acme.example], managers: [p0@acme.example]}}")
-    + lines("custom_fields", 3, "{{name: F{n}, type: CHOICE, choices: [A, B]}}")
-    + lines("smart_groups", 6, "{{name: S{n}, id: s-{n}, conditions: [{{field: F{f}, choices: [A]}}]}}")
-    + lines("content", 5, "{{name: C{n}, id: c-{n}}}")
-    + lines("content_targets", 3, "{{content: C{n}, assign_to: [{{group: G{n}}}, {{smart_group: S{n}}}, everyone]}}")
+    SAME
+    + numbered("people", range(7), "{{email: p{n}@acme.example, id: u-{n}}}")
+    + numbered("groups", range(6), GROUP.replace("G{n},", "G{n}, id: g-{n},"))
+    + numbered("smart_groups", range(6), "{{name: S{n}, id: s-{n}, conditions: [{{field: F{m}, choices: [A]}}]}}")
+    + numbered("content", range(5), "{{name: C{n}, id: c-{n}}}")
 )
 WANTED: Final = (
-    lines("groups", 5, "{{name: G{n}, members: [p{n}@acme.example], managers: [p0@acme.example]}}")
+    SAME
+    + numbered("groups", range(5), GROUP)
     + "  - {name: New, members: [p1@acme.example]}\n"
-    + lines("custom_fields", 3, "{{name: F{n}, type: CHOICE, choices: [A, B]}}")
-    + lines("smart_groups", 5, "{{name: S{n}, conditions: [{{field: F{f}, choices: [A]}}]}}")
+    + numbered("smart_groups", range(5), "{{name: S{n}, conditions: [{{field: F{m}, choices: [A]}}]}}")
     + "  - {name: New smart, conditions: [{field: F1, choices: [B]}]}\n"
-    + lines("content_targets", 3, "{{content: C{n}, assign_to: [{{group: G{n}}}, {{smart_group: S{n}}}, everyone]}}")
     + "absent: {groups: [G9], content_targets: [{content: C4, assign_to: [everyone]}]}\n"
 )
 """Most of what is live, one group and one smart group more, and one of each less: those are owned, and go."""

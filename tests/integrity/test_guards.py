@@ -17,7 +17,7 @@ from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardRes
 from lmsconf.model.problem_codes import blockers
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
 
-from .served_project import ServedProject, staged
+from .served_project import ServedProject, numbered, staged
 
 pytestmark = pytest.mark.sampled  # some seconds in all
 
@@ -32,18 +32,13 @@ def spelled(text: str) -> str:
     return re.sub(r"\[(c?)(\d+)-c?(\d+)\]", names, text)
 
 
-def many(section: str, number: int, line: str) -> str:
-    return f"{section}:\n" + "".join(f"  - {line.replace('N', str(n))}\n" for n in range(number))
-
-
 SEED = spelled(
-    "people:\n"
-    + "".join(f"  - {{email: p{n:02}@acme.example}}\n" for n in range(40))
-    + many("smart_groups", 6, "{name: SN, conditions: [{field: D, choices: [X]}]}")
-    + many("content", 25, "{name: CN}")
-    + many("content_targets", 20, "{content: CN, assign_to: [everyone]}")
+    numbered("people", range(40), "{{email: p{n:02}@acme.example}}")
+    + numbered("smart_groups", range(6), "{{name: S{n}, conditions: [{{field: D, choices: [X]}}]}}")
+    + numbered("content", range(25), "{{name: C{n}}}")
+    + numbered("content_targets", range(20), "{{content: C{n}, assign_to: [everyone]}}")
     + "  - {content: C0, assign_to: [{group: Assigned}]}\n  - {content: C1, assign_to: [{group: Assigned}]}\n"
-    + many("groups", 6, "{name: TN}")
+    + numbered("groups", range(6), "{{name: T{n}}}")
     + """
   - {name: Twenty, members: [0-19], managers: [0-19]}
   - {name: Nineteen, members: [0-18]}
