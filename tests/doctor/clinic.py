@@ -1,11 +1,11 @@
 """A clinic: a workspace with choices and habits of its own, and a project that knows nothing of them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -140,16 +140,8 @@ class Clinic(ServedProject):
         }
 
 
-class Open(Protocol):
-    """Opens a clinic whose service speaks a dialect; `more` of a seed, and what `staged` takes."""
-
-    def __call__(
-        self,
-        dialect: Mapping[str, str | int] | None = None,
-        more: Mapping[str, object] | None = None,
-        made: type[Sandbox] = Sandbox,
-        **how: Any,
-    ) -> Clinic: ...
+Open = Callable[..., Clinic]
+"""Opens a clinic whose service speaks a dialect, which its project does not know."""
 
 
 def held(clinic: Clinic) -> dict[str, list[tuple[Any, ...]]]:

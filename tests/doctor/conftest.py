@@ -17,7 +17,7 @@ from .clinic import MANIFEST, SEED, Clinic, Open
 
 @pytest.fixture
 def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    """Opens a clinic with the company of `SEED` in it."""
+    """Opens a clinic with the company of `SEED` in it, and `more` in its place; `how` is what `staged` takes."""
     nobody_waits(monkeypatch)
     with ExitStack() as opened:
 

@@ -140,22 +140,6 @@ def test_the_probe_sees_with_two_people_what_adding_does(
     assert f"  {MODE}: {expected}\n" in clinic.project
 
 
-def test_the_probe_says_that_it_needs_a_second_person(open_clinic: Open) -> None:
-    """With one person, what adding does to the others in a list cannot be seen."""
-    clinic = open_clinic(more=MORE)
-    clinic.declare(MEMBERS)
-    told = clinic.probed("--user", BO).out
-    assert f"  it needs a second person; pass --user EMAIL twice:\n    {MODE}\n" in told
-
-
-@pytest.mark.parametrize("more", [[BO], [P0, P1]])
-def test_two_different_people_at_most(open_clinic: Open, more: list[str]) -> None:
-    """The same person twice, or three people, are a wrong command line: nothing is sent."""
-    clinic = open_clinic()
-    clinic.probed(*(part for email in (BO, *more) for part in ("--user", email)), code=64)
-    assert clinic.sandbox.log == []
-
-
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("section", ["groups", "smart_groups"])
 def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, section: str, runs: int) -> None:

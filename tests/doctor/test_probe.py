@@ -23,6 +23,7 @@ from .clinic import (
     CREATES,
     GDPR,
     P0,
+    P1,
     PROJECT,
     SEED,
     Altered,
@@ -41,6 +42,7 @@ pytestmark = pytest.mark.sampled  # some seconds in all
 DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
 BOTH = ("--user", BO, "--user", P0, "--content", GDPR)
 ONE_PAGE = {"paging.limit": "no listing is longer than a page"}
+MORE_PEOPLE = (f"--user {BO}", f"--user {P0} --user {P1}")
 NO_ACCOUNT = "the project file does not allow creating people, so no account is created"
 
 
@@ -106,6 +108,8 @@ def test_without_person_and_content_that_is_said(clinic: Clinic) -> None:
     assert "  no content was named; pass --content NAME:\n    content-targets.create.mandatory\n" in out
     assert "  manual-groups.rename.name: name (confirmed" in out
     assert not {"content-targets.create", "manual-groups.add-members"} & {*clinic.sent()}
+    out = clinic.probed("--user", BO).out
+    assert "  it needs a second person; pass --user EMAIL twice:\n    manual-groups.add.mode\n" in out
 
 
 @pytest.mark.parametrize(
@@ -238,10 +242,16 @@ def test_it_is_said_first_what_is_touched_and_what_will_not_be_learnt(
     assert clinic.sent() == []
 
 
-@pytest.mark.parametrize("options", [("--user", BO), ("--content", GDPR), ("--yes",)])
-def test_options_of_the_probe_need_it(clinic: Clinic, options: tuple[str, ...]) -> None:
-    """An option that only a probe has is refused without one."""
-    clinic("doctor", *options, code=64)
+@pytest.mark.parametrize(
+    "words", [f"--user {BO}", "--content GDPR", "--yes", *(f"--probe --yes --user {BO} {more}" for more in MORE_PEOPLE)]
+)
+def test_options_of_the_probe_need_it_and_two_different_people_at_most(clinic: Clinic, words: str) -> None:
+    """An option that only a probe has, the same person twice, and three people are a wrong command line.
+
+    Nothing is sent.
+    """
+    clinic("doctor", *words.split(), code=64)
+    assert clinic.sandbox.log == []
 
 
 def test_what_was_learnt_is_told_though_the_file_cannot_be_edited(open_clinic: Open) -> None:
