@@ -64,10 +64,8 @@ def test_assumptions_say_where_they_come_from(clinic: Clinic) -> None:
 def test_a_smaller_page_is_named(open_clinic: Open, rows: int, most: int | None) -> None:
     """A service that gives less than was asked for, although there is more, is told by the dialect key."""
     people = [{"email": f"p{number}@acme.example"} for number in range(rows)]
-    clinic = open_clinic(
-        {"paging.limit": most or 100},
-        more={"people": people, "groups": [], "custom_fields": [], "smart_groups": [], "content_targets": []},
-    )
+    more = {key: [] for key in SEED if key != "content"} | {"people": people}
+    clinic = open_clinic({"paging.limit": most or 100}, more)
     out = clinic("doctor", code=0).out
     assert ("Set under `dialect:` paging.limit: 40" in out) is (most is not None)
     assert ("users.list: whole pages of 100" in out) is (rows == 100)
@@ -78,10 +76,8 @@ def test_names_that_are_live_twice(open_clinic: Open) -> None:
     clinic = open_clinic(more={"content": [{"name": "Same"}, {"name": "Same"}, {"name": "GDPR basics"}]})
     for name in ("Twin", "Twin", "Same"):
         clinic.hand("manual-groups.create", body={"name": name})
-    assert checks(clinic)["names"] == (
-        "warning",
-        "group/Twin is live 2 times: g-2, g-3; content/Same is live 2 times: c-1, c-2",
-    )
+    told = "group/Twin is live 2 times: g-2, g-3; content/Same is live 2 times: c-1, c-2"
+    assert checks(clinic)["names"] == ("warning", told)
 
 
 def test_ten_fields_are_all_there_can_be(open_clinic: Open) -> None:
@@ -112,8 +108,7 @@ def test_broken_manifests_are_said(clinic: Clinic) -> None:
     """The workspace is looked at although the manifests have errors."""
     clinic.declare("groups: [{nam: Coaches}]\n")
     found = checks(clinic)
-    assert found["manifests"][0] == "warning"
-    assert found["connection"][0] == "ok"
+    assert (found["manifests"][0], found["connection"][0]) == ("warning", "ok")
 
 
 def jwt(claims: object) -> str:
@@ -156,12 +151,6 @@ def test_an_unreadable_token_is_said_and_not_shown(token: str) -> None:
     assert "s3cr3t" not in str(found)
 
 
-def exchange(date: str | None) -> Exchange:
-    return Exchange(
-        operation="users.list", method="GET", path="/users", query="", attempt=1, seconds=0.1, status=200, date=date
-    )
-
-
 @pytest.mark.parametrize(
     ("dates", "health", "message"),
     [
@@ -175,8 +164,9 @@ def exchange(date: str | None) -> Exchange:
 def test_the_two_clocks(dates: list[str | None], health: str, message: str) -> None:
     """The Date of the answers tells how far the clocks are apart; the least delayed answer counts."""
     watch = ClockSkewCheck(lambda: NOW)
+    seen = {"operation": "users.list", "method": "GET", "path": "/users", "query": ""}
     for date in dates:
-        watch.record_date(exchange(date))
+        watch.record_date(Exchange(**seen, attempt=1, seconds=0.1, status=200, date=date))
     found = watch.finding()
     assert (found.health, found.message) == (health, message)
 

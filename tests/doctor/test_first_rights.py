@@ -12,12 +12,8 @@ from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, jso
 from .clinic import ANNA, BO, CREATES, P0, P1, P2, PROJECT, Altered, Body, Clinic, Open, held
 
 WHO, MANAGED = "manual-groups.who-can-manage", "user-access.make-manager.managed-groups"
-GIVEN, LOSE, WITH_RIGHT, REPLACES = (
-    {WHO: "given"},
-    {MANAGED: "lose"},
-    {WHO: "with-right"},
-    {"manual-groups.add.mode": "replace"},
-)
+GIVEN, LOSE, WITH_RIGHT = {WHO: "given"}, {MANAGED: "lose"}, {WHO: "with-right"}
+REPLACES = {"manual-groups.add.mode": "replace"}
 CY, DI = "cy@acme.example", "di@acme.example"
 PEOPLE: Mapping[str, Any] = {
     "people": [

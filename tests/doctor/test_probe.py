@@ -246,10 +246,7 @@ def test_it_is_said_first_what_is_touched_and_what_will_not_be_learnt(
     "words", [f"--user {BO}", "--content GDPR", "--yes", *(f"--probe --yes --user {BO} {more}" for more in MORE_PEOPLE)]
 )
 def test_options_of_the_probe_need_it_and_two_different_people_at_most(clinic: Clinic, words: str) -> None:
-    """An option that only a probe has, the same person twice, and three people are a wrong command line.
-
-    Nothing is sent.
-    """
+    """An option that only a probe has, the same person twice, three people: a wrong command line, nothing is sent."""
     clinic("doctor", *words.split(), code=64)
     assert clinic.sandbox.log == []
 
