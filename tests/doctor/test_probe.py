@@ -388,6 +388,7 @@ def test_the_zone_of_times_is_that_of_the_project_or_utc(
 # Services that show late what was done.
 
 
+@pytest.mark.sampled(day=1)
 def test_everything_that_shows_late_is_waited_for(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that was accepted is not taken for the one that was tried when it showed."""
     how = {"clock": probe_waits(monkeypatch), "late": 2, "queries": ("", "contentId=c-1")}
