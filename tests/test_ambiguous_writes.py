@@ -29,13 +29,11 @@ A = Address.of("group", "A")
 CREATE = Call(
     id="c1", address=A, operation="manual-groups.create", method="POST", path="/groups", query={}, body={"name": "A"}
 )
-ADD = Call(
+ADD = replace(
+    CREATE,
     id="c2",
-    address=A,
     operation="manual-groups.add-members",
-    method="POST",
     path="/groups/g-1/members",
-    query={},
     body={"userIds": ["1", "2", "3"]},
 )
 LOST = WriteOutcomeUnknown("cut", hint="?", operation="manual-groups.create")
@@ -105,20 +103,71 @@ class LookupScript:
         return self.resolver.resolve(sent, send)
 
 
-def test_what_is_found_done_is_done() -> None:
-    """At the first look, with no wait, and nothing is sent again: neither for a creation nor for a change."""
-    for call in (CREATE, ADD):
-        scene = LookupScript([wanting()])
-        assert scene.settle(call) is None
-        assert (scene.looks, scene.sent, scene.told) == ([0.0], [], [])
+TIMES = [0, 0.25, 0.75, 1.75, 3.75, 7.75, 12.75, 17.75, 22.75, 27.75, 30]
+"""At once, then after a quarter of a second, twice as long each time, five at most, and one as the time ends."""
+NO_NETWORK, REFUSED, HALF = LmsconfError("no network"), Rejected("there is one", status=409), InvalidResponse("half")
+MISSING, MADE = wanting(ADD), {"groupId": "g"}
 
 
-def test_looks_come_at_longer_and_longer_intervals() -> None:
-    """At once, then after a quarter of a second, twice as long each time, five at most, and one as the time ends."""
-    scene = LookupScript([wanting(CREATE)], [{"groupId": "g"}])
-    assert scene.settle() == {"groupId": "g"}
-    assert scene.looks == [0, 0.25, 0.75, 1.75, 3.75, 7.75, 12.75, 17.75, 22.75, 27.75, 30]
-    assert (scene.sent, scene.told) == ([30.0], ["c1"])
+@pytest.mark.parametrize(
+    ("call", "seen", "repeats", "result", "looks", "sent"),
+    [
+        pytest.param(CREATE, [wanting()], [], None, [0], [], id="a creation is there"),
+        pytest.param(ADD, [wanting()], [], None, [0], [], id="a change is there"),
+        pytest.param(CREATE, [wanting(CREATE)], [MADE], MADE, TIMES, [30], id="a creation never shows"),
+        pytest.param(ADD, [MISSING], [{}], {}, [0], [0], id="a change is missing"),
+        pytest.param(ADD, [MISSING, MISSING, wanting()], [LOST, HALF], None, [0] * 3, [0] * 2, id="two more losses"),
+        pytest.param(
+            CREATE, [NO_NETWORK, wanting(CREATE), wanting()], [], None, TIMES[:3], [], id="a look that failed"
+        ),
+        pytest.param(ADD, [MISSING, wanting()], [REFUSED], None, [0] * 2, [0], id="a refused repeat that was done"),
+        pytest.param(ADD, [*[MISSING] * 3, wanting()], [REFUSED], None, [0, *TIMES[:3]], [0], id="it shows late"),
+    ],
+)
+def test_what_is_found_done_is_done(
+    call: Call, seen: list[Seen], repeats: list[Json | ApiError], result: Json, looks: list[float], sent: list[float]
+) -> None:
+    """With no more looks than that takes; a change that is missing is sent again at once, a creation in the end.
+
+    Doing a change twice comes to the same; who keeps the journal hears of each repeat before.
+    """
+    scene = LookupScript([*seen], [*repeats])
+    assert scene.settle(call) == result
+    assert (scene.looks, scene.sent, scene.told) == (looks, sent, [call.id] * len(sent))
+
+
+TWINS = "two of them; the call that creates it may have been carried out twice"
+
+
+@pytest.mark.parametrize(
+    ("call", "seen", "repeats", "error", "looks"),
+    [
+        pytest.param(CREATE, NO_NETWORK, [], LOST, 11, id="no look"),
+        pytest.param(CREATE, twice(code="read/incomplete"), [], LOST, 11, id="an incomplete listing"),
+        pytest.param(CREATE, twice(Address.of("group", "B")), [], LOST, 11, id="other twins"),
+        pytest.param(ADD, twice(), [], LOST, 11, id="twins of what is changed"),
+        pytest.param(CREATE, twice(), [], DuplicateResource(TWINS), 1, id="twins of what is made"),
+        pytest.param(ADD, MISSING, [REFUSED], REFUSED, 12, id="a refused repeat"),
+        pytest.param(
+            ADD, MISSING, [LOST, HALF], WriteOutcomeUnknown("half", hint="", operation=""), 3, id="a third loss"
+        ),
+    ],
+)
+def test_what_cannot_be_told_is_not_sent_again(
+    call: Call, seen: Seen, repeats: list[Json | ApiError], error: LmsconfError, looks: int
+) -> None:
+    """It is looked for until the time is over, or twins are seen; a change is sent three times at most.
+
+    The first time was before; the error is of the last loss, and says what to do.
+    """
+    scene, number = LookupScript([seen], [*repeats]), len(repeats)
+    with pytest.raises(type(error), match=error.message) as found:
+        scene.settle(call)
+    assert (len(scene.looks), len(scene.sent)) == (looks, number)
+    if HALF in repeats:
+        assert isinstance(found.value, WriteOutcomeUnknown)
+        assert (found.value.__cause__, found.value.operation) == (HALF, ADD.operation)
+        assert "Apply again" in (found.value.hint or "")
 
 
 def test_a_short_wait_is_used_to_its_end() -> None:
@@ -128,13 +177,6 @@ def test_a_short_wait_is_used_to_its_end() -> None:
     assert (scene.looks, scene.left) == ([0, 0.25, 0.75, 1], [1, 0.75, 0.25])
     scene = LookupScript([EMPTY])
     assert [scene.time for _ in scene.resolver.poll_times(scene.resolver.settle_after_response)] == [0, 0.25, 0.75, 1]
-
-
-def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
-    """Doing it twice comes to the same; who keeps the journal hears of it before."""
-    scene = LookupScript([wanting(ADD)], [{}])
-    assert scene.settle(ADD) == {}
-    assert (scene.looks, scene.sent, scene.told) == ([0.0], [0.0], ["c2"])
 
 
 def test_what_is_still_to_be_made_was_not_whatever_its_calls_look_like_now() -> None:
@@ -148,59 +190,6 @@ def test_what_is_still_to_be_made_was_not_whatever_its_calls_look_like_now() -> 
     assert scene.sent == [30.0]
     elsewhere = replace(made, address=Address.of("group", "B"))
     assert LookupScript([replace(other, changes=(elsewhere,))]).settle() is None
-
-
-def test_it_is_sent_three_times_at_most() -> None:
-    """The first time was before; unless it is found done then, nobody can tell, and the error is of the last loss."""
-    last = InvalidResponse("half a page")
-    scene = LookupScript([wanting(ADD)], [LOST, last])
-    with pytest.raises(WriteOutcomeUnknown) as found:
-        scene.settle(ADD)
-    assert (found.value.message, found.value.operation) == ("half a page", "manual-groups.add-members")
-    assert found.value.__cause__ is last
-    assert "Apply again" in (found.value.hint or "")
-    assert len(scene.sent) == 2
-    scene = LookupScript([wanting(ADD), wanting(ADD), wanting()], [LOST, last])
-    assert scene.settle(ADD) is None
-    assert len(scene.sent) == 2
-
-
-def test_what_cannot_be_told_is_not_sent_again() -> None:
-    """Neither where the look fails nor where there is no plan; it is looked for until the time is over."""
-    for seen in (LmsconfError("no network"), twice(code="read/incomplete"), twice(Address.of("group", "B"))):
-        scene = LookupScript([seen])
-        with pytest.raises(WriteOutcomeUnknown, match="cut"):
-            scene.settle()
-        assert (len(scene.looks), scene.sent) == (11, [])
-
-
-def test_a_look_that_failed_is_made_again() -> None:
-    """What could not be told at first is found done later."""
-    scene = LookupScript([LmsconfError("no network"), wanting(CREATE), wanting()])
-    assert scene.settle() is None
-    assert scene.looks == [0, 0.25, 0.75]
-
-
-def test_twins_stop_a_creation() -> None:
-    """Two of what should be one, said with their ids and the way out. For a change, it only cannot be told."""
-    with pytest.raises(
-        DuplicateResource, match="two of them; the call that creates it may have been carried out twice"
-    ):
-        LookupScript([twice()]).settle()
-    with pytest.raises(WriteOutcomeUnknown):
-        LookupScript([twice()]).settle(ADD)
-
-
-def test_a_repeat_that_is_refused_may_have_been_done() -> None:
-    """It is looked at until the time is over: done is done, and otherwise the refusal counts."""
-    refused = Rejected("there is one", status=409)
-    for missing in ([wanting(ADD)], [wanting(ADD)] * 3):
-        scene = LookupScript([*missing, wanting()], [refused])
-        assert scene.settle(ADD) is None
-    scene = LookupScript([wanting(ADD)], [refused])
-    with pytest.raises(Rejected, match="there is one"):
-        scene.settle(ADD)
-    assert len(scene.sent) == 1
 
 
 def test_who_is_in_a_hurry_does_not_wait() -> None:

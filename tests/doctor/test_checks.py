@@ -3,7 +3,6 @@
 import base64
 import json
 import platform
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,21 +19,19 @@ from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
-from .served_project import ServedProject, held
+from .clinic import SEED, Clinic, Open, held
 
-Open = Callable[..., ServedProject]
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def checks(clinic: ServedProject, code: int = 0) -> dict[str, tuple[str, str]]:
+def checks(clinic: Clinic) -> dict[str, tuple[str, str]]:
     """Check → health and message."""
-    out = clinic.run("doctor", "--format", "json", code=code).out
-    return {one["check"]: (one["health"], one["message"]) for one in json.loads(out)["checks"]}
+    return {one["check"]: (one["health"], one["message"]) for one in clinic.report()["checks"]}
 
 
-def test_a_healthy_workspace(clinic: ServedProject) -> None:
+def test_a_healthy_workspace(clinic: Clinic) -> None:
     """All checks of a sound workspace, and not one request that writes."""
-    before = held(clinic.service)
+    before = held(clinic)
     found = checks(clinic)
     assert found["connection"] == ("ok", "the service responds and accepts the token for reading")
     assert found["clock"][0] == "ok"
@@ -43,20 +40,19 @@ def test_a_healthy_workspace(clinic: ServedProject) -> None:
     assert found["names"] == ("ok", "no duplicate names within a kind")
     assert found["manifests"] == ("ok", "4 resources are declared")
     assert found["versions"][1].startswith(f"lmsconf {__version__}, Python {platform.python_version()}, httpx 0.")
-    assert not any(one.writes for one in clinic.service.log)
-    assert held(clinic.service) == before
+    assert not any(one.writes for one in clinic.sandbox.log)
+    assert held(clinic) == before
 
 
-def test_assumptions_say_where_they_come_from(clinic: ServedProject) -> None:
+def test_assumptions_say_where_they_come_from(clinic: Clinic) -> None:
     """Each key that the manifests rely on is listed: as assumed, or as known, with the place of the project's word."""
-    clinic.declare("groups: [{name: Coaches, members: []}]\n")
-    with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as file:
-        file.write("dialect:\n  manual-groups.rename.name: newName\n  manual-groups.add.mode: add\n")
-    out = clinic.run("doctor", code=0).out
+    known = "dialect:\n  manual-groups.rename.name: newName\n  manual-groups.add.mode: add\n"
+    clinic.declare("groups: [{name: Coaches, members: []}]\n", known)
+    out = clinic("doctor", code=0).out
     assert "Known, because the project file states it, and relied on by the manifests: 2\n" in out
     assert "  manual-groups.add.mode: add (lmsconf.yaml:7:3)\n" in out
     assert "Before the first apply, try what is assumed: lmsconf doctor --probe" in out
-    told = json.loads(clinic.run("doctor", "--format", "json")[1])["assumptions"]
+    told = clinic.report()["assumptions"]
     assert {one["key"] for one in told if one["known"]} == {"manual-groups.rename.name", "manual-groups.add.mode"}
     assert [one["key"] for one in told if one["overridden"]] == ["manual-groups.rename.name"]
     assert "  manual-groups.rename.name: newName (lmsconf.yaml:6:3, instead of name)" in out
@@ -68,11 +64,9 @@ def test_assumptions_say_where_they_come_from(clinic: ServedProject) -> None:
 def test_a_smaller_page_is_named(open_clinic: Open, rows: int, most: int | None) -> None:
     """A service that gives less than was asked for, although there is more, is told by the dialect key."""
     people = [{"email": f"p{number}@acme.example"} for number in range(rows)]
-    clinic = open_clinic(
-        {"paging.limit": most or 100},
-        more={"people": people, "groups": [], "custom_fields": [], "smart_groups": [], "content_targets": []},
-    )
-    out = clinic.run("doctor", code=0).out
+    more = {key: [] for key in SEED if key != "content"} | {"people": people}
+    clinic = open_clinic({"paging.limit": most or 100}, more)
+    out = clinic("doctor", code=0).out
     assert ("Set under `dialect:` paging.limit: 40" in out) is (most is not None)
     assert ("users.list: whole pages of 100" in out) is (rows == 100)
 
@@ -81,46 +75,40 @@ def test_names_that_are_live_twice(open_clinic: Open) -> None:
     """A name that two things of a kind have is told with their ids; two kinds may share one."""
     clinic = open_clinic(more={"content": [{"name": "Same"}, {"name": "Same"}, {"name": "GDPR basics"}]})
     for name in ("Twin", "Twin", "Same"):
-        body = json.dumps({"name": name}).encode()
-        headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
-        assert clinic.service.answer("POST", "/groups", "", headers, body).status == 200
-    assert checks(clinic)["names"] == (
-        "warning",
-        "group/Twin is live 2 times: g-2, g-3; content/Same is live 2 times: c-1, c-2",
-    )
+        clinic.hand("manual-groups.create", body={"name": name})
+    told = "group/Twin is live 2 times: g-2, g-3; content/Same is live 2 times: c-1, c-2"
+    assert checks(clinic)["names"] == ("warning", told)
 
 
 def test_ten_fields_are_all_there_can_be(open_clinic: Open) -> None:
     """The tenth field of ten is worth a warning."""
-    fields = [{"name": f"Field {number}", "type": "TEXT"} for number in range(9)]
-    department = {"name": "Department", "type": "CHOICE", "choices": ["Sales"]}
-    clinic = open_clinic(more={"custom_fields": [department, *fields]})
+    more = ({"name": f"Field {number}", "type": "TEXT"} for number in range(9))
+    clinic = open_clinic(more={"custom_fields": [*SEED["custom_fields"], *more]})
     assert checks(clinic)["fields"] == ("warning", "10 of 10 custom fields are used")
 
 
-def test_a_refused_credential(clinic: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_credential(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused token is exit 7, in a report that never shows it; nothing more is asked, and nothing probed."""
     monkeypatch.setenv("LMSCONF_TOKEN", "s3cr3t-token")
-    code, out = clinic.run("doctor", "--probe", "--yes")
-    assert (code, "error     connection: GET /users" in out) == (7, True)
-    assert "s3cr3t" not in out + clinic.err
-    assert len(clinic.service.log) == 1
+    ran = clinic.probed(code=7)
+    assert "error     connection: GET /users" in ran.out
+    assert "s3cr3t" not in ran.told
+    assert len(clinic.sandbox.log) == 1
 
 
 def test_an_unreachable_service(open_clinic: Open) -> None:
     """A service that is down is exit 8, and what can be told without it is told."""
     clinic = open_clinic(faults=FaultScript(Fault(status=503, headers={"retry-after": "0"}, times=ALWAYS)))
-    code, out = clinic.run("doctor")
-    assert (code, "error     connection: " in out) == (8, True)
+    out = clinic("doctor", code=8).out
+    assert "error     connection: " in out
     assert "manual-groups.rename.name: name (default)" in out
 
 
-def test_broken_manifests_are_said(clinic: ServedProject) -> None:
+def test_broken_manifests_are_said(clinic: Clinic) -> None:
     """The workspace is looked at although the manifests have errors."""
     clinic.declare("groups: [{nam: Coaches}]\n")
     found = checks(clinic)
-    assert found["manifests"][0] == "warning"
-    assert found["connection"][0] == "ok"
+    assert (found["manifests"][0], found["connection"][0]) == ("warning", "ok")
 
 
 def jwt(claims: object) -> str:
@@ -163,12 +151,6 @@ def test_an_unreadable_token_is_said_and_not_shown(token: str) -> None:
     assert "s3cr3t" not in str(found)
 
 
-def exchange(date: str | None) -> Exchange:
-    return Exchange(
-        operation="users.list", method="GET", path="/users", query="", attempt=1, seconds=0.1, status=200, date=date
-    )
-
-
 @pytest.mark.parametrize(
     ("dates", "health", "message"),
     [
@@ -182,8 +164,9 @@ def exchange(date: str | None) -> Exchange:
 def test_the_two_clocks(dates: list[str | None], health: str, message: str) -> None:
     """The Date of the answers tells how far the clocks are apart; the least delayed answer counts."""
     watch = ClockSkewCheck(lambda: NOW)
+    seen = {"operation": "users.list", "method": "GET", "path": "/users", "query": ""}
     for date in dates:
-        watch.record_date(exchange(date))
+        watch.record_date(Exchange(**seen, attempt=1, seconds=0.1, status=200, date=date))
     found = watch.finding()
     assert (found.health, found.message) == (health, message)
 

@@ -1,27 +1,25 @@
 """What plan, apply, undo and a fleet ask: what they touch, and no tries where the service is known."""
 
-import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from fleet.fleet_project import ServedFleet, served
-from integrity.served_project import Screen, ServedProject, staged
+from integrity.served_project import ServedProject, numbered, staged
 from texts import text_of
 from wire.second_dialect import known_dialect
 
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
-from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
+TABLES = yaml.safe_load(text_of(__file__, "apply_requests.yaml"))
 DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
 KNOWN = {**known_dialect(), **DIALECT}
 OPTIONS = f"dialect: {json.dumps(KNOWN)}\nownership: {{content_targets: declared_content}}\n"
@@ -34,29 +32,23 @@ users: [{email: p300@acme.example, metadata: {cost: "1"}, manager: false}]
 """
 
 
-def workspace() -> str:
-    """What is declared, as it is declared, among many others."""
-    lists = {1: "members: [p1@acme.example, p100@acme.example]"}
-    more = {300: ", metadata: {cost: '1'}", 0: ", admin: true", 1: ", admin: true"}
-    people = (f"{{email: p{n}@acme.example, id: u-{n:05}{more.get(n, '')}}}" for n in range(420))
-    conditions = "conditions: [{field: Country, choices: [SE]}]"
-    return "\n".join(
-        [
-            "people: [" + ", ".join(people) + "]",
-            "custom_fields:",
-            "- {name: Country, type: CHOICE, choices: [SE, NO]}",
-            "- {name: Site, type: CHOICE, choices: [Rome, Oslo]}",
-            "groups:",
-            *(f"- {{name: G{n}, id: g-{n}, {lists.get(n, 'members: []')}}}" for n in range(1, 41)),
-            "smart_groups:",
-            *(
-                f"- {{name: S{n}, id: s-{n}, {conditions}{', managers: [p200@acme.example]' if n == 1 else ''}}}"
-                for n in range(1, 41)
-            ),
-            "content: [" + ", ".join(f"{{name: C{n}, id: c-{n}}}" for n in range(1, 41)) + "]",
-            "content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]",
-        ]
+SEED = (
+    numbered("people", range(420), "{{email: p{n}@acme.example, id: u-{n:05}}}")
+    .replace("u-00000", "u-00000, admin: true")
+    .replace("u-00001", "u-00001, admin: true")
+    .replace("u-00300", "u-00300, metadata: {cost: '1'}")
+    + numbered("groups", range(1, 41), "{{name: G{n}, id: g-{n}}}").replace(
+        "id: g-1}", "id: g-1, members: [p1@acme.example, p100@acme.example]}"
     )
+    + numbered(
+        "smart_groups", range(1, 41), "{{name: S{n}, id: s-{n}, conditions: [{{field: Country, choices: [SE]}}]}}"
+    ).replace("id: s-1,", "id: s-1, managers: [p200@acme.example],")
+    + numbered("content", range(1, 41), "{{name: C{n}, id: c-{n}}}")
+    + "custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}, "
+    "{name: Site, type: CHOICE, choices: [Rome, Oslo]}]\n"
+    "content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]\n"
+)
+"""What is declared, as it is declared, among many others."""
 
 
 class Phases(NamedTuple):
@@ -67,110 +59,39 @@ class Phases(NamedTuple):
     verification: Counter[str]
 
 
-def applied(stage: ServedProject, *words: str, then: Callable[[], object] = lambda: None, code: int = 0) -> Phases:
-    """Plans and applies in one run, does `then` when the plan is shown, and sorts what the workspace was asked."""
+def applied(stage: ServedProject, *words: str, code: int = 0) -> Phases:
+    """Plans and applies in one run, and sorts what the workspace was asked."""
     log = stage.sandbox.log
     log.clear()
     marks: list[int] = []
-
-    def planned() -> None:
-        marks.append(len(log))
-        then()
-
-    screen = Screen(planned)
-    with redirect_stderr(screen), redirect_stdout(io.StringIO()):
-        ended = run_command_line(app, ["-C", str(stage.root), "apply", "--auto-approve", *words])
-    assert ended == code, screen.getvalue()
+    stage("apply", "--auto-approve", *words, code=code, meanwhile=lambda: marks.append(len(log)))
     writes = [position for position, one in enumerate(log) if one.writes and position >= marks[0]]
     parts = (0, marks[0], writes[-1] + 1 if writes else len(log), len(log))
-    plan, beside, verification = (
-        Counter(one.operation or "" for one in log[start:end]) for start, end in pairwise(parts)
-    )
-    return Phases(plan, beside, verification)
+    return Phases(*(Counter(one.operation or "" for one in log[start:end]) for start, end in pairwise(parts)))
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
-    with staged(tmp_path, workspace(), monkeypatch, OPTIONS, DIALECT) as stage:
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT) as stage:
         stage.write(DECLARED)
         assert stage("plan", "--detailed-exitcode").code == 0
         yield stage
 
 
-class Case(NamedTuple):
-    """A change of the declarations, and what it costs: reads before the first call, and the calls.
-
-    verified: what `--verify touched` reads, if that is not the same again.
-    """
-
-    old: str
-    new: str
-    reads: Mapping[str, int]
-    calls: Sequence[str]
-    verified: Mapping[str, int] | None = None
-
-
-def people(number: int, reads: Mapping[str, int]) -> Mapping[str, int]:
-    """The same reads, with so many people looked up."""
-    return {**reads, "users.get": number}
-
-
-NAMES = {"users.list": 1, "manual-groups.list": 4}
-"""Two pages of names, and two beyond the end. Of people only the first page."""
-LISTS = {**NAMES, "manual-groups.members": 1, "manual-groups.managers": 1}
-FIELDS = {"users.list": 1, "custom-fields.list": 1, "smart-groups.list": 4}
-SMART, USING = {**FIELDS, "smart-groups.get": 1}, {**FIELDS, "smart-groups.get": 40}
-TARGETS = {**NAMES, "smart-groups.list": 4, "content.list": 2, "content-targets.list": 1}
-PERSON = {"users.list": 1, "users.get": 2}
-CASES: Mapping[str, Case] = {
-    "field, flag": Case("hidden: false", "hidden: true", USING, ["custom-fields.replace"], FIELDS),
-    "field, choice": Case("[Rome, Oslo]", "[Rome, Oslo, Turin]", USING, ["custom-fields.replace"], FIELDS),
-    "field, renamed": Case("name: Site", "name: Place, previously: [Site]", USING, ["custom-fields.replace"], FIELDS),
-    "field, made": Case(
-        "{name: Country}", "{name: Country}, {name: N, type: TEXT}", {**FIELDS, "custom-fields.list": 2},
-        ["custom-fields.create"], FIELDS,
-    ),
-    "group, member": Case(
-        "p100@acme.example]", "p100@acme.example, p400@acme.example]", people(2, LISTS), ["manual-groups.add-members"]
-    ),
-    "group, manager": Case(
-        "managers: []", "managers: [p400@acme.example]", people(2, LISTS), ["manual-groups.add-managers"]
-    ),
-    "group, member out": Case(
-        ", p100@acme.example]", "]", people(1, LISTS), ["manual-groups.remove-member"], LISTS
-    ),
-    "group, renamed": Case("name: G3", "name: Third, previously: [G3]", LISTS, ["manual-groups.rename"]),
-    "group, made": Case(
-        "{name: G2}", "{name: G2}, {name: Made, members: [p400@acme.example]}", people(1, NAMES),
-        ["manual-groups.create", "manual-groups.add-members"], people(1, LISTS),
-    ),
-    "smart group, manager": Case(
-        "p200@acme.example]}", "p200@acme.example, p400@acme.example]}", people(2, SMART), ["smart-groups.add-managers"]
-    ),
-    "smart group, conditions": Case(
-        "choices: [SE]", "choices: [SE, NO]", people(1, SMART), ["smart-groups.replace-conditions"]
-    ),
-    "smart group, renamed": Case("{name: S2}", "{name: Second, previously: [S2]}", SMART, ["smart-groups.rename"]),
-    "smart group, made": Case(
-        "{name: S2}", "{name: S2}, {name: Made, conditions: [{field: Country, choices: [NO]}]}", FIELDS,
-        ["smart-groups.create"], SMART,
-    ),
-    "assignment, mandatory": Case("{group: G1}", "{group: G1, mandatory: true}", TARGETS, ["content-targets.create"]),
-    "assignment, made": Case(
-        "{group: G1}", "{group: G1}, {group: G2}", {**TARGETS, "content-targets.list": 2}, ["content-targets.create"],
-        TARGETS,
-    ),
-    "assignment, out": Case("{group: G1}, {smart", "{smart", TARGETS, ["content-targets.delete"]),
-    "person, metadata": Case('cost: "1"', 'cost: "2"', PERSON, ["users.update-metadata"]),
-    "person, manager right": Case("manager: false", "manager: true", PERSON, ["user-access.make-manager"]),
-}  # fmt: skip
-"""What a plan of the change alone reads: the first page of 21 of people, and the others in it by id."""
+TOUCHED = TABLES["touched"]
 WHOLE: Mapping[str, tuple[str, str, str]] = {
     "group, deleted": ("{name: G2}, ", "", "absent: {groups: [G2]}\n"),
     "choice, deleted": ("[Rome, Oslo]", "[Rome]", ""),
     "admin right": ("manager: false", "manager: false, admin: true", ""),
 }
 """What counts, or takes away, more than the resource itself shows."""
+
+
+def asked(stage: ServedProject, *words: str) -> Counter[str]:
+    """The operations that one command asks for."""
+    stage.sandbox.log.clear()
+    stage(*words, code=0)
+    return Counter(one.operation or "" for one in stage.sandbox.log)
 
 
 def rewritten(stage: ServedProject, old: str, new: str, more: str = "") -> None:
@@ -180,35 +101,43 @@ def rewritten(stage: ServedProject, old: str, new: str, more: str = "") -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("what", CASES)
+@pytest.mark.parametrize("what", TOUCHED)
 def test_an_apply_reads_what_it_touches(stage: ServedProject, what: str) -> None:
     """Before its calls, and after them with `--verify touched`: of everything else only names."""
-    old, new, reads, calls, verified = CASES[what]
+    old, new, reads, calls, verified = TOUCHED[what]
     rewritten(stage, old, new)
-    asked = applied(stage, "--verify", "touched")
-    assert asked.beside == Counter({**reads, **dict.fromkeys(calls, 1)})
-    assert asked.verification == Counter(reads if verified is None else verified)
-    assert stage("plan", "--detailed-exitcode").code == 0
+    phases = applied(stage, "--verify", "touched")
+    assert phases.beside == Counter({**reads, **dict.fromkeys(calls, 1)})
+    assert phases.verification == Counter(verified)
+    stage("plan", "--detailed-exitcode", code=0)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("what", TOUCHED)
+def test_a_saved_plan_asks_what_one_made_just_now_asks(stage: ServedProject, what: str) -> None:
+    """Names are listed, and people looked up by the plan's ids, before its calls and after them."""
+    old, new, reads, calls, verified = TOUCHED[what]
+    rewritten(stage, old, new)
+    assert asked(stage, "apply", stage.saved(), "--verify", "touched") == Counter(reads) + Counter(verified) + Counter(
+        calls
+    )
 
 
 def test_the_default_verification_costs_what_a_plan_costs(stage: ServedProject) -> None:
     """An apply of one key: few requests beside its plan and a plan of everything that is declared."""
-    stage.sandbox.log.clear()
-    stage("plan")
-    planned = Counter(one.operation or "" for one in stage.sandbox.log)
-    rewritten(stage, *CASES["person, metadata"][:2])
-    asked = applied(stage)
-    assert asked.plan == asked.verification == planned
-    assert asked.beside == Counter({**PERSON, "users.update-metadata": 1})
+    planned = asked(stage, "plan")
+    rewritten(stage, *TOUCHED["person, metadata"][:2])
+    phases = applied(stage)
+    assert phases.plan == phases.verification == planned
+    assert phases.beside == Counter({"users.list": 1, "users.get": 2, "users.update-metadata": 1})
 
 
 def test_a_deletion_that_waits_for_a_grant_asks_for_nothing_more(stage: ServedProject) -> None:
     """The new assignment is read back before the old one is deleted; only a field's deletion is planned again."""
     rewritten(stage, "{group: G1}, {smart", "{group: G2}, {smart")
-    asked = applied(stage, "--verify", "touched")
-    assert asked.beside == Counter(
-        {**TARGETS, "content-targets.list": 3, "content-targets.create": 1, "content-targets.delete": 1}
-    )
+    phases = applied(stage, "--verify", "touched")
+    more = {"content-targets.list": 3, "content-targets.create": 1, "content-targets.delete": 1}
+    assert phases.beside == Counter({**TOUCHED["assignment, out"][2], **more})
 
 
 @pytest.mark.sampled
@@ -216,44 +145,17 @@ def test_a_deletion_that_waits_for_a_grant_asks_for_nothing_more(stage: ServedPr
 def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: ServedProject, what: str) -> None:
     """The assignments of a deleted group, the answers to a deleted choice, the other administrators."""
     rewritten(stage, *WHOLE[what])
-    asked = applied(stage, "--verify", "touched", "--allow", "refusals=1", "--allow", "removals=1")
-    assert asked.beside.total() > 20
+    phases = applied(stage, "--verify", "touched", "--allow", "refusals=1", "--allow", "removals=1")
+    assert phases.beside.total() > 20
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("what", CASES)
-def test_a_saved_plan_asks_what_one_made_just_now_asks(stage: ServedProject, what: str) -> None:
-    """Names are listed, and people looked up by the plan's ids, before its calls and after them."""
-    old, new, reads, calls, verified = CASES[what]
-    rewritten(stage, old, new)
-    plan = str(stage.root / "plan.json")
-    assert stage("plan", "--out", plan).code == 0
-    stage.sandbox.log.clear()
-    assert stage("apply", plan, "--verify", "touched").code == 0
-    asked = Counter(one.operation or "" for one in stage.sandbox.log)
-    assert asked == Counter(reads) + Counter(reads if verified is None else verified) + Counter(calls)
-
-
-EDITS: Mapping[str, tuple[str, str, str, Json]] = {
-    "a member to come, another e-mail": ("group, member", "users.update-email", "u-00400", {"email": "x@acme.example"}),
-    "a member to come, deleted": ("group, member", "users.delete", "u-00400", None),
-    "a member, another e-mail": ("group, member", "users.update-email", "u-00100", {"email": "x@acme.example"}),
-    "a person, metadata": ("person, metadata", "users.update-metadata", "u-00300", {"metadata": {"cost": "3"}}),
-    "a person, another e-mail": ("person, metadata", "users.update-email", "u-00300", {"email": "x@acme.example"}),
-    "a person, deleted": ("person, metadata", "users.delete", "u-00300", None),
-    "a person, archived": ("person, metadata", "users.archive", "u-00300", None),
-}
-"""What somebody does to a person after a plan was saved."""
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("what", EDITS)
+@pytest.mark.parametrize("what", TABLES["edits"])
 def test_a_person_who_is_looked_up_is_compared(stage: ServedProject, what: str) -> None:
     """A saved plan is stale when one of its people is another one by now, though not all people are listed."""
-    case, operation, id, body = EDITS[what]
-    rewritten(stage, *CASES[case][:2])
-    plan = str(stage.root / "plan.json")
-    assert stage("plan", "--out", plan).code == 0
+    case, operation, id, body = TABLES["edits"][what]
+    rewritten(stage, *TOUCHED[case][:2])
+    plan = stage.saved()
     stage.hand(operation, {"userId": id}, body)
     assert stage("apply", plan, code=3).writes == []
 
@@ -265,11 +167,11 @@ def test_where_single_reads_do_not_help_all_is_read(
 ) -> None:
     """A service that gives no readable single person: the listing shows that the plan still fits."""
     script = FaultScript(Fault(operation="users.get", times=ALWAYS, **fault))
-    with staged(tmp_path, workspace(), monkeypatch, OPTIONS, DIALECT, faults=script) as stage:
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT, faults=script) as stage:
         stage.write("users: [{email: p300@acme.example, metadata: {cost: '2'}}]")
-        asked = applied(stage)
-        assert asked.beside["users.list"] == 21
-        assert asked.beside["users.update-metadata"] == 1
+        phases = applied(stage)
+        assert phases.beside["users.list"] == 21
+        assert phases.beside["users.update-metadata"] == 1
         assert stage("plan", "--detailed-exitcode").code == 0
 
 
@@ -284,20 +186,20 @@ def test_a_new_person_in_a_touched_list_is_found(tmp_path: Path, monkeypatch: py
             assert isinstance(made, dict)
             stage.hand("manual-groups.add-members", {"groupId": "g-1"}, {"userIds": [made["userId"]]})
 
-    with staged(tmp_path, workspace(), monkeypatch, OPTIONS + "settle: 0s\n", DIALECT, on_log=add_somebody) as stage:
-        rewritten(stage, *CASES["group, member"][:2])
-        asked = applied(stage, "--verify", "touched", code=ExitCode.NOT_CONVERGED)
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS + "settle: 0s\n", DIALECT, on_log=add_somebody) as stage:
+        rewritten(stage, *TOUCHED["group, member"][:2])
+        phases = applied(stage, "--verify", "touched", code=ExitCode.NOT_CONVERGED)
         assert by_hand == []
-        assert asked.verification["users.list"] > 0
+        assert phases.verification["users.list"] > 0
 
 
 def test_a_lock_costs_requests_of_its_own(stage: ServedProject) -> None:
     """Groups are listed before its lock is made, until it shows, and for others after that; then it is deleted."""
     stage.options(OPTIONS + "lock: {lease: 10m}\n")
-    rewritten(stage, *CASES["person, metadata"][:2])
-    asked = applied(stage, "--verify", "touched")
+    rewritten(stage, *TOUCHED["person, metadata"][:2])
+    phases = applied(stage, "--verify", "touched")
     own = Counter({"manual-groups.list": 12, "manual-groups.create": 1, "manual-groups.delete": 1})
-    assert asked.beside + asked.verification == own + Counter(
+    assert phases.beside + phases.verification == own + Counter(
         {"users.list": 2, "users.get": 4, "users.update-metadata": 1}
     )
 
@@ -311,55 +213,14 @@ EVERY_KEY = {
     **{key: behaviour["default"] for key, behaviour in load_api_description().behaviours.items()},
 }
 KNOWN_OPTIONS = f"timezone: UTC\nguards: off\npeople: {{create: true}}\nsettle: 0s\ndialect: {json.dumps(EVERY_KEY)}\n"
-SEED = text_of(__file__, "apply_requests_seed.yaml")
 KNOWN_DECLARED = text_of(__file__, "apply_requests_known_declared.yaml")
 """A change that rests on every key that manifests rest on, each more than once where that is possible."""
 FIELD = "{name: Department, type: CHOICE, choices: [Sales, Support]}"
-PLAN = {
-    "users.list": 1, "users.extended-info": 1, "custom-fields.list": 1, "manual-groups.list": 2, "smart-groups.list": 2,
-    "smart-groups.get": 2, "content.list": 1, "content-targets.list": 3,
-}  # fmt: skip
-CALLS = {
-    "custom-fields.replace": 1, "manual-groups.rename": 1, "manual-groups.add-members": 2,
-    "manual-groups.add-managers": 2, "smart-groups.add-managers": 1, "users.update-custom-field-choice": 3,
-    "users.update-metadata": 1, "users.set-custom-archived-date": 1, "user-access.make-manager": 1,
-    "content-targets.create": 3,
-}  # fmt: skip
-APPLY = Counter(CALLS) + Counter({
-    "users.list": 3, "users.extended-info": 3, "custom-fields.list": 3, "manual-groups.list": 6, "smart-groups.list": 6,
-    "smart-groups.get": 5, "content.list": 3, "content-targets.list": 8,
-})  # fmt: skip
-"""With its plan, which it makes again, the comparison before the first call, and the verification."""
-KNOWN_SAVED = Counter(APPLY) - Counter(PLAN)
-UNDO = {
-    "users.list": 1, "users.get": 1, "users.extended-info": 1, "custom-fields.list": 1, "manual-groups.list": 2,
-    "smart-groups.list": 2, "smart-groups.get": 2, "content.list": 1, "content-targets.list": 2, "analytics.results": 4,
-}  # fmt: skip
-UNDONE = {
-    "users.list": 2, "users.get": 2, "users.extended-info": 2, "custom-fields.list": 2, "manual-groups.list": 4,
-    "smart-groups.list": 4, "smart-groups.get": 3, "content.list": 2, "content-targets.list": 4,
-    "custom-fields.replace": 1, "manual-groups.rename": 1, "manual-groups.remove-member": 3,
-    "manual-groups.remove-manager": 2, "smart-groups.remove-manager": 2, "users.update-custom-field-choice": 3,
-    "users.update-metadata": 1, "users.set-custom-archived-date": 1, "user-access.make-manager": 1,
-    "content-targets.create": 1, "content-targets.delete": 2,
-}  # fmt: skip
-MEMBER = {
-    "users.list": 2, "users.extended-info": 2, "custom-fields.list": 3, "manual-groups.list": 4, "smart-groups.list": 4,
-    "custom-fields.create": 1, "manual-groups.add-members": 1, "users.update-custom-field-choice": 2,
-}  # fmt: skip
-"""What an apply of a fleet asks each workspace."""
-
-
-def asked(known_stage: ServedProject, *words: str, code: int = 0) -> Counter[str]:
-    """The operations that one command asks for."""
-    known_stage.sandbox.log.clear()
-    known_stage(*words, code=code)
-    return Counter(one.operation or "" for one in known_stage.sandbox.log)
 
 
 @pytest.fixture
 def known_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
-    with staged(tmp_path, SEED, monkeypatch, KNOWN_OPTIONS) as known_stage:
+    with staged(tmp_path, text_of(__file__, "apply_requests_seed.yaml"), monkeypatch, KNOWN_OPTIONS) as known_stage:
         known_stage.write(KNOWN_DECLARED)
         yield known_stage
 
@@ -368,18 +229,17 @@ def known_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
 @pytest.mark.parametrize("verify", ["all", "touched"])
 def test_a_known_service_is_asked_as_before_assumptions_were_tried(known_stage: ServedProject, verify: str) -> None:
     """A plan, an apply, the plan of its undo, and the apply of that: so many requests, as before there were tries."""
-    assert asked(known_stage, "plan") == PLAN
-    assert asked(known_stage, "apply", "--auto-approve", "--verify", verify) == APPLY
+    assert asked(known_stage, "plan") == TABLES["known"]["plan"]
+    assert asked(known_stage, "apply", "--auto-approve", "--verify", verify) == TABLES["known"]["apply"]
     undo = str(known_stage.root / "undo.json")
-    assert asked(known_stage, "plan", "--undo", "latest", "--out", undo) == UNDO
-    assert asked(known_stage, "apply", undo, "--verify", verify) == UNDONE
+    assert asked(known_stage, "plan", "--undo", "latest", "--out", undo) == TABLES["known"]["undo"]
+    assert asked(known_stage, "apply", undo, "--verify", verify) == TABLES["known"]["undone"]
 
 
 def test_a_saved_plan_asks_as_before(known_stage: ServedProject) -> None:
     """The apply of a plan file reads no more than what its plan and its verification read."""
-    plan = str(known_stage.root / "plan.json")
-    known_stage("plan", "--out", plan)
-    assert asked(known_stage, "apply", plan) == KNOWN_SAVED
+    whole = Counter(TABLES["known"]["apply"]) - Counter(TABLES["known"]["plan"])
+    assert asked(known_stage, "apply", known_stage.saved()) == whole
 
 
 def test_new_smart_groups_are_not_looked_up_by_their_names(known_stage: ServedProject) -> None:
@@ -397,7 +257,7 @@ def test_new_smart_groups_are_not_looked_up_by_their_names(known_stage: ServedPr
 def test_a_service_that_is_not_known_is_asked_more(known_stage: ServedProject) -> None:
     """Without the dialect the same apply tries: the counts above would show it."""
     known_stage.options(KNOWN_OPTIONS[: KNOWN_OPTIONS.index("dialect:")])
-    assert asked(known_stage, "apply", "--auto-approve").total() > APPLY.total()
+    assert asked(known_stage, "apply", "--auto-approve").total() > sum(TABLES["known"]["apply"].values())
 
 
 @pytest.mark.sampled
@@ -418,4 +278,4 @@ def test_a_fleet_asks_each_known_service_as_before(served: ServedFleet) -> None:
         service.log.clear()
     assert served.apply()[0] == 0
     counts = {name: Counter(one.operation for one in service.log) for name, service in served.services.items()}
-    assert counts == {"north": MEMBER, "south": MEMBER}
+    assert counts == dict.fromkeys(("north", "south"), TABLES["known"]["fleet"])
