@@ -5,6 +5,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from wire.second_dialect import second_dialect
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
@@ -14,43 +15,19 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.fill_sandbox import fill_workspace
 
-from .guide_tables import GROUPS, GUIDE, guesses, relied_on, shown, tables
-from .probe_experiments import EXPERIMENTS
+from .guide_tables import EXPERIMENTS, GROUPS, GUIDE, guesses, relied_on, shown, tables
 from .writer import TARGET, attribute, snake, written
 
 DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {
-    **{
-        key: f"their-{key.rpartition('.')[2]}"
-        for one in ApiSpec.default().operations.values()
-        for key in one.dialect_keys
-    },
-    "paging.limit": 2,
-    "manual-groups.add.batch": 2,
-    "manual-groups.add.mode": "replace",
+    **second_dialect(),
     "manual-groups.who-can-manage": "given",
-    "user-access.make-manager.managed-groups": "lose",
     "smart-groups.system-condition.alone": "any-answer",
     "smart-groups.system-condition.with-choices": "any-answer",
-    "custom-fields.in-use": "never",
-    "custom-fields.clear-description": "null",
-    "content-targets.everyone": "ALL",
-    "content-targets.on-existing": "recreate",
-    "content-targets.time-format": "epoch-ms",
     "content-targets.time-zone": "Asia/Kolkata",
     "users.list.match-count": "all",
     "content-targets.default-start": "now",
     "content-targets.time-precision": "minute",
-    "content-targets.clear-time": "omit",
-    "users.update-custom-field-choice.wrapper": "customFields",
-    "users.update-custom-field-choice.value": "list",
-    "users.update-custom-field-choice.value-multi-select": "object-list",
-    "users.update-custom-field-choice.value-text": "object",
-    "users.update-custom-field-choice.omitted": "clear",
-    "users.update-custom-field-choice.clear-choice": "null",
-    "users.update-custom-field-choice.clear-multi-select": "null",
-    "users.update-custom-field-choice.clear-text": "null",
-    "users.update-metadata.mode": "merge",
 }
 """Every name and every behaviour other than assumed, but for one that forbids what nearly every test does."""
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
-from api.probe_experiments import EXPERIMENTS
+from api.guide_tables import EXPERIMENTS
 from json_schemas import schema_validator
 from on_terminal import on_terminal
 from random_services.points import made_of
