@@ -101,7 +101,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a method. where: path, query, headers, body; nullable if it may be None there; answers of a map."""
+    """One argument of a method. where: path, query, headers, body; nullable where None goes; answers of a map."""
 
     wire_name: str
     where: str

@@ -3,11 +3,13 @@
 import json
 import random
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 
 import httpx
 
+from lmsconf.api import Service
 from lmsconf.api.client import Client, Exchange
 from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.spec import ApiSpec
@@ -100,6 +102,13 @@ def one_call(by: Client, *, writes: bool) -> object:
     if writes:
         return by.call("manual-groups.create", body={"name": "A"})
     return by.call("manual-groups.members", path={"groupId": "g"})
+
+
+def typed_call(service: Service, method: str, given: Mapping[str, object]) -> None:
+    """Calls a method of the typed client by its name, such as `users.list_all`, and reads a listing to its end."""
+    answer = attrgetter(method)(service)(**given)
+    if isinstance(answer, Iterator):
+        list(answer)
 
 
 def pages(key: str, id: str, ids: Iterable[str], *, total: str | None = None, cap: int = 100) -> Answering:
