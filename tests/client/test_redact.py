@@ -123,6 +123,7 @@ FAILURES: dict[str, Callable[[], httpx.Response | Exception]] = {
     "a number": lambda: raw(200, b'{"x": 1e999}' + ECHO),
     "text in the middle of a long body": lambda: raw(400, b"x" * 65_500 + b" " + ECHO),
     "cut in the middle": lambda: raw(400, b" " * (64 * 1024 - len("token-canary")) + CANARY.encode()),
+    "where the excerpt ends": lambda: raw(400, b"x" * 285 + b" " + CANARY.encode()),
     "lost": lambda: httpx.ReadError(f"lost at {CANARY} of {LINK}"),
     "not sent": lambda: httpx.ConnectError(f"no way to {LINK} with {JWT}"),
     "bad url": lambda: httpx.InvalidURL(f"{LINK}"),
