@@ -1,14 +1,11 @@
 """Service: every operation as a typed method, in the specification's names whatever the dialect says."""
 
 import json
-import socket
-import threading
 from collections.abc import Callable, Mapping
 
 import httpx
 import pytest
 from texts import listed_cases
-from waiting import HANGS
 
 from lmsconf.api import LEFT_OUT, Service
 from lmsconf.errors import InvalidResponse, ProblemsFound, WriteOutcomeUnknown
@@ -191,26 +188,3 @@ def test_a_wrong_dialect_says_what_is_wrong(dialect: dict[str, str | int], text:
     with pytest.raises(ProblemsFound) as caught:
         Service.at("https://lms.example/api", CANARY, dialect=dialect)
     assert str(caught.value) == text
-
-
-def test_a_service_closes_its_connection() -> None:
-    """At the end of `with`, the other side of its connection sees that it is closed."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        at = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        seen: list[bytes] = []
-
-        def peer() -> None:
-            accepted, _ = listening.accept()
-            with accepted:
-                accepted.settimeout(HANGS)
-                accepted.recv(65536)
-                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"userIds":[]}')
-                seen.append(accepted.recv(65536))
-
-        thread = threading.Thread(target=peer, daemon=True)
-        thread.start()
-        with Service.at(at, CANARY) as given:
-            assert given.groups.members("g") == {"userIds": []}
-            assert seen == []
-        thread.join(HANGS)
-        assert seen == [b""]
