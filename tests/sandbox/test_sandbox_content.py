@@ -1,5 +1,6 @@
 """The rules that requests and responses one by one do not show: sizes, forms of times, filters, links, keys."""
 
+import json
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -112,3 +113,26 @@ def test_anybody_may_ask_for_the_status(api):
     body = {"userId": "u-1", "contentId": "c-1", "contentType": "COURSE"}
     path = f"/manage-certificate/status/{api.ok('POST', '/manage-certificate/participation', body)['progressId']}"
     assert api.client.get(path, headers={"Service-Calling-User-Id": "u-99"}).json() == api.ok("GET", path)
+
+
+FORMS = json.loads(text_of(__file__, "test_sandbox_content.json"))["test_an_answer_is_written_as_the_dialect_says"]
+FIELDS = {
+    "value": ("f-1", "Department", ["ch-2"]),
+    "value-multi-select": ("f-2", "Skills", ["ch-4", "ch-5"]),
+    "value-text": ("f-3", "Badge", "B-2"),
+}
+"""Key → id and name of the field, and the answer that each form means."""
+
+
+@listed_cases("key", "form", "written")
+def test_an_answer_is_written_as_the_dialect_says(open_workspace, key, form, written):
+    """In that form it is taken; in every other it is 400, and the answer stays."""
+    api = open_workspace({f"users.update-custom-field-choice.{key}": form})
+    (field, name, meant), path = FIELDS[key], "/users/u-2/update-custom-field-choice"
+    api.ok("POST", path, {field: written})
+    shown = api.ok("GET", "/users/u-2")["customFields"][name]
+    assert (shown.get("text") or [choice["choiceId"] for choice in shown["choices"]]) == meant
+    others = [said for one, other, said in FORMS if one == key and other != form]
+    for said in [*others, {"choiceId": "ch-2", "more": "x"}, {"choiceIds": "x"}, [{"choiceId": ["x"]}]]:
+        assert api.no("POST", path, {field: said})[0] == 400
+    assert api.ok("GET", "/users/u-2")["customFields"][name] == shown
