@@ -9,6 +9,7 @@ import sys
 
 import httpx
 import pytest
+import yaml
 from texts import listed_cases
 from waiting import HANGS
 
