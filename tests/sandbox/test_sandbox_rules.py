@@ -9,16 +9,19 @@ message of an error. `exactly` is followed by all that it shows, `text` by what 
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+import jsonschema
 import pytest
 import yaml
 from texts import text_of
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript, parse_faults
 from lmsconf.sandbox.handlers import CHOICES
 
@@ -53,15 +56,15 @@ def rules() -> Iterator[Rule]:
 
 @pytest.mark.parametrize("rule", [pytest.param(one, id=one.title) for one in rules()])
 def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, tmp_path: Path, rule: Rule) -> None:
-    """Each request is answered as the rule says, and all others succeed."""
+    """Each request is answered as the rule says, and all others succeed, in the shape of the description."""
     more, seed = rule.settings.get("more", "{}"), rule.settings.get("seed")
     more = yaml.safe_load(more if more.startswith("{") else text_of(__file__, more))
     faults = None
     if "faults" in rule.settings:
         (tmp_path / "faults.yaml").write_text(rule.settings["faults"], encoding="utf-8")
         faults = FaultScript(*parse_faults(tmp_path / "faults.yaml"))
-    dialect = yaml.safe_load(rule.settings.get("dialect", "{}"))
-    api = open_workspace(dialect, clock=clock, faults=faults, more=more, seed=seed)
+    dialect = rule.settings.get("dialect", "{}")
+    api = open_workspace(yaml.safe_load(dialect), clock=clock, faults=faults, more=more, seed=seed)
     for line, following in zip(rule.lines, [*rule.lines[1:], ""], strict=True):
         if line.startswith("after "):
             _, number, unit = line.split()
@@ -71,7 +74,10 @@ def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, tmp_path: 
             expected = following[2:] if following.startswith("  ") else ""
             with pytest.raises(httpx.RemoteProtocolError) if expected == "broken" else nullcontext():
                 content = {"content": body[0].encode(), "headers": JSON} if body else {}
-                check(api.client.request(method, path, **content), expected)
+                response = api.client.request(method, path, **content)
+                check(response, expected)
+                if response.status_code == 200 and faults is None:
+                    described(api.sandbox.log[-1].operation, dialect).validate(response.json())
 
 
 def check(response: httpx.Response, said: str) -> None:
@@ -97,6 +103,32 @@ def of_interest(answer: object, shown: object) -> object:
     if isinstance(answer, list) and isinstance(shown, list) and len(answer) == len(shown):
         return [of_interest(one, other) for one, other in zip(answer, shown, strict=True)]
     return answer
+
+
+@cache
+def described(operation: str, dialect: str) -> jsonschema.Draft202012Validator:
+    """What judges an operation's response by the description, which has no key besides."""
+    return jsonschema.Draft202012Validator(closed(ApiSpec(yaml.safe_load(dialect))[operation].success))
+
+
+def closed(schema: object) -> object:
+    """The schema, open to nothing that it does not name: also where it joins several, of which each is open."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    inner = {key: closed(value) for key, value in schema.items()}
+    if "allOf" in schema:
+        inner = {"properties": closed({name: value for part in flat(schema) for name, value in part.items()})}
+    return inner | {"additionalProperties": False} if "properties" in inner else inner
+
+
+def flat(schema: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """The properties of a schema and of all that it joins."""
+    if "properties" in schema:
+        yield schema["properties"]
+    for part in schema.get("allOf", []):
+        yield from flat(part)
 
 
 # What was chosen where the specification is silent is listed, and each choice has a test that shows it.
