@@ -25,15 +25,6 @@ def sent(request: httpx.Request) -> object:
     return json.loads(request.content) if request.content else None
 
 
-def test_either_identifier_signs_in() -> None:
-    """POST /auth takes the user's id or the e-mail, and sends only what is given."""
-    network = Network(said(200, {"preSignedInLink": "https://a.example/x", "expiresAt": 1_767_225_600_000}))
-    given = service(network=network)
-    assert given.auth.create(email="a@x.example")["expiresAt"] == 1_767_225_600_000
-    given.auth.create(user_id="u")
-    assert [sent(request) for request in network.requests] == [{"email": "a@x.example"}, {"userId": "u"}]
-
-
 def test_the_asking_person_goes_as_a_header() -> None:
     """The optional header of a progress record's status is sent when it is given, under the dialect's name."""
     network = Network(said(200, {"progressId": "p", "status": "DONE"}))

@@ -1,6 +1,5 @@
 """What real sockets do to a request: each ends in the right error, for a read and for a write, and in time."""
 
-import gzip
 import logging
 import socket
 import ssl
@@ -20,7 +19,7 @@ from waiting import HANGS, awaited
 from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.transport import HttpTransport
-from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
+from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 
 from .network import CANARY, Clock, one_call
 
@@ -161,16 +160,6 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
             assert error.message.split(": ", 1)[1]
             late = error.message.endswith(("timed out", "no complete response within 1 s"))
             assert late == (name in ENDLESS)
-
-
-@pytest.mark.parametrize(
-    "body", [b"{}", gzip.compress(b"{}")[:-10], b"\x1f\x8b\x08nonsense"], ids=["plain", "cut", "nonsense"]
-)
-def test_a_bad_gzip_is_a_bad_answer(body: bytes) -> None:
-    """An answer that came whole and cannot be unpacked is told as that, for a read and for a write."""
-    head = HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
-    with listening(after_the_request(head + body)) as url:
-        assert [type(ended(url, writes=writes)) for writes in (False, True)] == [InvalidResponse, InvalidResponse]
 
 
 WHOLE: dict[str, bytes] = {
