@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
+import yaml
 from api.writer import attribute, snake
 from client.network import Network, client, said, typed_call
 from flow.project import Project
@@ -36,34 +37,16 @@ BEHAVIOURS = {
     key for key, *_ in json.loads(text_of(__file__, "test_every_key.json"))["test_the_typed_client_goes_by_a_behaviour"]
 }
 """Keys by which the typed client goes."""
-THE_SERVICES_OWN = {
-    "users.list.match-count": "a listing is asked for in the same way; the key says when it is complete",
-    "content-targets.default-start": "the call is the same; the key says what it makes",
-    "content-targets.time-zone": "only times without an offset are in it; the tests of times send and read them",
-    "content-targets.time-precision": "a call says the time that its caller says; the plan alone cuts seconds off",
-    f"{ANSWERS}.omitted": "a call says what its caller says; what becomes of the rest is for the service",
-    "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
-    "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",
-    WHO: "it decides what is refused, and a refusal is raised as it comes",
-    MANAGED: "the call is the same; the key says what the service does beside it",
-    "smart-groups.system-condition.alone": "it decides who is a member; the answer tells who is",
-    "smart-groups.system-condition.with-choices": "it decides who is a member; the answer tells who is",
-    "content-targets.on-existing": "a call is one request; whoever replaces an assignment deletes it first",
-}
-"""Key → why the typed client sends the same whatever it says."""
+REASONS = yaml.safe_load(text_of(__file__, "every_key_reasons.yaml"))
+THE_SERVICES_OWN = REASONS["the_services_own"].keys()
+"""Keys for all values of which the typed client sends the same."""
+UNPLANNED = REASONS["unplanned"].keys()
+"""Keys of operations that plans use, and on which no plan depends."""
 OF_THEIR_OWN = {
     *("users.update-metadata.mode", "users.list.match-count"),
     *("content-targets.time-precision", "content-targets.time-zone", "content-targets.default-start", WHO, MANAGED),
 }
 """Keys with a test of their own."""
-UNPLANNED = {
-    "manual-groups.create.memberIds": "a group is made empty, and its members are added as to any other",
-    "manual-groups.create.managerIds": "a group is made without managers, and they are added as to any other",
-    "content-targets.create.purchaseMetadata": "manifests say nothing of purchases",
-    "smart-groups.system-condition.alone": "plans take it from the live members of smart groups",
-    "smart-groups.system-condition.with-choices": "plans take it from the live members of smart groups",
-}
-"""Key of an operation that plans use → why no plan depends on it."""
 
 SEED = text_of(__file__, "every_key_seed.yaml")
 MANIFEST = text_of(__file__, "every_key_manifest.yaml")
@@ -88,8 +71,8 @@ def _query(request: httpx.Request) -> Iterator[tuple[str, str]]:
 
 def test_the_tables_hold_every_behaviour() -> None:
     """Each has a call of the typed client, or a reason; neither table has more."""
-    assert BEHAVIOURS | THE_SERVICES_OWN.keys() == load_api_description().behaviours.keys()
-    assert not BEHAVIOURS & THE_SERVICES_OWN.keys()
+    assert load_api_description().behaviours.keys() == BEHAVIOURS | THE_SERVICES_OWN
+    assert not BEHAVIOURS & THE_SERVICES_OWN
 
 
 @listed_cases("key", "calls", "assumed", "otherwise")
@@ -176,14 +159,14 @@ def _names(value: object) -> list[str]:
 
 def planned() -> list[str]:
     """The keys that plans lean on."""
-    leaning = {one.key for one in list_dialect_assumptions(ApiSpec.default(), KINDS, {})} - UNPLANNED.keys()
+    leaning = {one.key for one in list_dialect_assumptions(ApiSpec.default(), KINDS, {})} - UNPLANNED
     return sorted(leaning)
 
 
 def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
     """Whatever is not tried below belongs to operations that planning and applying never use."""
     used = {operation for kind in KINDS.values() for operation in kind.operations}
-    for key in set(keys()) - set(planned()) - UNPLANNED.keys():
+    for key in set(keys()) - set(planned()) - UNPLANNED:
         leaning = {one.id for one in ApiSpec.default().operations.values() if key in one.dialect_keys}
         assert not leaning & used, key
 
