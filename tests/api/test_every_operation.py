@@ -117,16 +117,12 @@ def _fields(service: Service, anna: str) -> str:
 def _rights(service: Service, bo: str) -> None:
     """Rights given and taken."""
     access = service.user_access
-    access.set(bo, "ADD", "analyse")
-    access.make_admin(bo, True)
-    access.make_manager(bo, True)
-    found = service.users.get(bo)
-    assert (found["admin"], found["manager"], "analyse" in found["applicationIds"]) == (True, True, True)
-    access.set(bo, "REMOVE", "analyse")
-    access.make_admin(bo, False)
-    access.make_manager(bo, False)
-    found = service.users.get(bo)
-    assert (found["admin"], found["manager"], "analyse" in found["applicationIds"]) == (False, False, False)
+    for has, change in ((True, "ADD"), (False, "REMOVE")):
+        access.set(bo, change, "analyse")
+        access.make_admin(bo, has)
+        access.make_manager(bo, has)
+        found = service.users.get(bo)
+        assert (found["admin"], found["manager"], "analyse" in found["applicationIds"]) == (has, has, has)
 
 
 def _groups(service: Service, anna: str, bo: str) -> None:

@@ -104,16 +104,7 @@ def test_a_planned_call_is_sent_as_it_stands() -> None:
         sender.send("DELETE", "/groups/g", operation="manual-groups.remove-member")
 
 
-ELSEWHERE = ("groups", "//evil.example/x", "/../users", "/a/..", "/a?b=c", "/a#b", "https://evil.example", "/a b", "/")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "reason"),
-    [
-        *(("GET", path, "not a path below") for path in ELSEWHERE),
-        *((word, "/groups", "not an HTTP method") for word in ("", "get", "GET /other HTTP/1.1\r\nX:", "GET\n", "GÉT")),
-    ],
-)
+@listed_cases("method", "path", "reason")
 def test_no_request_leads_elsewhere(method: str, path: str, reason: str) -> None:
     """What could reach another host, carry a query, step upwards or begin another line or request is refused."""
     network = Network(raw(200))

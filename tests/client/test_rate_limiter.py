@@ -218,18 +218,6 @@ def members(*groups: str) -> list[ReadArguments]:
     return [({"groupId": group}, {}) for group in groups]
 
 
-def hold(pool: WorkerPool, opened: threading.Event) -> None:
-    """Keeps one worker of the pool busy until the event is set."""
-    begun = threading.Event()
-
-    def job(_: Client) -> None:
-        begun.set()
-        awaited(opened)
-
-    pool.submit(job)
-    awaited(begun)
-
-
 @pytest.mark.parametrize("operation", [one.id for one in client(raw(200)).spec.operations.values() if one.writes])
 def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     """Every operation that writes is refused by every way of reading, before anything is sent."""
@@ -322,18 +310,22 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
 
 def test_a_crew_that_is_abandoned_ends_at_once() -> None:
     """After an interrupt, what has not begun is cancelled and nobody waits for what runs."""
-    opened = threading.Event()
+    begun, opened, waiting = threading.Event(), threading.Event(), list[Future[None]]()
+
+    def job(_: Client) -> None:
+        begun.set()
+        awaited(opened)
 
     def interrupted() -> None:
         with WorkerPool(lambda: client(raw(200)), parallelism=1) as pool:
-            hold(pool, opened)
+            pool.submit(job)
+            awaited(begun)
             waiting.append(pool.submit(lambda _: None))
             raise KeyboardInterrupt
 
-    waiting: list[Future[None]] = []
     with pytest.raises(KeyboardInterrupt):
-        interrupted()  # the job that it leaves waits for what is set only now
-    opened.set()
+        interrupted()
+    opened.set()  # the job that it leaves waits for what is set only now
     with pytest.raises(CancelledError):
         waiting[0].result(HANGS)
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from texts import listed_cases
 
-from lmsconf.api import LEFT_OUT, Service
+from lmsconf.api import Service
 from lmsconf.errors import InvalidResponse, ProblemsFound, WriteOutcomeUnknown
 
 from .network import CANARY, Network, client, pages, raw, said, typed_call
@@ -36,14 +36,6 @@ def test_the_asking_person_goes_as_a_header() -> None:
     with pytest.raises(ValueError, match="cannot be the header"):
         given.certificates.status("p", service_calling_user_id="u\r\nX-Evil: 1")
     assert len(network.requests) == 2
-
-
-def test_null_and_left_out_differ() -> None:
-    """None clears what can be cleared; LEFT_OUT, the default, sends nothing."""
-    network = Network(raw(204))
-    given = service(network=network)
-    given.content_targets.create("c", user_id="u", start_time=None, finish_time=LEFT_OUT)
-    assert sent(network.requests[0]) == {"contentId": "c", "userId": "u", "startTime": None}
 
 
 def test_the_dialect_stays_inside() -> None:

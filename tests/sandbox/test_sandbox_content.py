@@ -8,24 +8,17 @@ import pytest
 import yaml
 from texts import listed_cases, text_of
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.fill_sandbox import fill_workspace
 
-from .conftest import NOW, Caller, chosen
+from .conftest import NOW, chosen
 
 
 @pytest.fixture
-def big():
+def big(open_workspace):
     """A catalog of 120 items, every fourth of which is for sale, where other lists give larger pages."""
-    sandbox = Sandbox(spec=ApiSpec({"paging.limit": 1000}))
-    with sandbox.store.write_transaction() as repository:
-        fill_workspace(
-            repository, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]}
-        )
-    yield Caller(sandbox)
-    sandbox.close_workspace()
+    content = [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]
+    return open_workspace({"paging.limit": 1000}, more={"content": content, "content_targets": []})
 
 
 def test_a_catalog_page_holds_at_most_a_hundred(big):
