@@ -35,8 +35,8 @@ OTHER: dict[str, str | int] = {
 class RecordingClient(Client):
     """A client that looks at every answer as it comes, and keeps what was called."""
 
-    def __init__(self, sandbox: Sandbox, spec: ApiSpec) -> None:
-        super().__init__("http://sandbox", "sandbox", spec=spec, transport=sandbox)
+    def __init__(self, spec: ApiSpec, url: str = "http://sandbox", transport: Sandbox | None = None) -> None:
+        super().__init__(url, "sandbox", spec=spec, transport=transport)
         self.called: set[str] = set()
 
     def call(self, operation: str, **given: Any) -> Json:
@@ -55,7 +55,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     sandbox = Sandbox(spec=spec)
     with sandbox.store.write_transaction() as repository:
         fill_workspace(repository, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", spec=spec)
-    yield Service(RecordingClient(sandbox, spec))
+    yield Service(RecordingClient(spec, transport=sandbox))
     sandbox.close_workspace()
 
 

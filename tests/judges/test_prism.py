@@ -20,7 +20,6 @@ from api.test_every_operation import test_every_operation_in_one_life as whole_l
 from texts import text_of
 
 from lmsconf.api import Service
-from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
@@ -36,21 +35,13 @@ PEOPLE = text_of(__file__, "prism_people.yaml")
 """What the examples leave out: people, for the quickstart's workspace."""
 
 
-class RecordingHttpClient(RecordingClient):
-    """The client of the journey, over HTTP."""
-
-    def __init__(self, url: str, spec: ApiSpec) -> None:
-        Client.__init__(self, url, "sandbox", spec=spec)
-        self.called = set()
-
-
 def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[list[str], int, int]:
     """The client's whole journey in a dialect: Prism's violations, the requests it saw, and those that arrived."""
     spec = ApiSpec(dialect)
     sandbox = Sandbox(spec=spec)
     with sandbox.store.write_transaction() as repository:
         fill_workspace(repository, CONTENT, source="here", spec=spec)
-    with judged(sandbox, log, *options) as prism, Service(RecordingHttpClient(prism.url, spec)) as service:
+    with judged(sandbox, log, *options) as prism, Service(RecordingClient(spec, prism.url)) as service:
         whole_life(service)
         found = prism.findings()
     return found.violations, found.requests, len(sandbox.log)

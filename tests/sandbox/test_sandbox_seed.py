@@ -59,24 +59,6 @@ def test_a_text_is_read_as_what_it_looks_like(section, key, type, written, read)
             assert repository.number(f"SELECT {column} FROM {table}") == read  # noqa: S608  # as above
 
 
-def test_a_nul_is_kept(tmp_path):
-    """A NUL in any text of a seed is in the responses, and filters find it, as one that a request sent."""
-    (tmp_path / "seed.yaml").write_text(
-        'people:\n- {email: a@x.example, first_name: "An\\0na", answers: {"Co\\0de": "7\\0"}, '
-        'metadata: {"k\\0": "v\\0"}}\n'
-        'custom_fields: [{name: "Co\\0de", type: TEXT}]\n',
-        encoding="utf-8",
-    )
-    caller = Caller(fill_if_empty(Sandbox(), tmp_path / "seed.yaml"))
-    (anna,) = caller.ok("GET", "/users", filter="n\0n")["users"]
-    assert (anna["firstName"], anna["customFields"], anna["metadata"]) == (
-        "An\0na",
-        {"Co\0de": {"text": "7\0"}},
-        {"k\0": "v\0"},
-    )
-    assert caller.ok("POST", "/users/search", {"metadata": {"k\0": "v\0"}})["matchCount"] == 1
-
-
 def test_a_seed_that_is_nested_too_deep_is_refused():
     """Conditions within conditions are a problem of their entry, however deep."""
     entry: dict[str, object] = {"name": "x"}
@@ -103,14 +85,6 @@ def test_aliases_of_aliases_are_refused_unread(seed):
     del values["lists"]
     (message,) = problems(values)
     assert message.startswith(f"{next(iter(values))}[0]: Expected `")
-
-
-def test_of_two_choices_alike_the_last_is_named():
-    """As in the service, both are kept."""
-    with Store().write_transaction() as repository:
-        fields = [{"name": "x", "type": "CHOICE", "choices": ["a", "a"]}]
-        fill_workspace(repository, {"custom_fields": fields, "people": [{**PERSON, "answers": {"x": "a"}}]})
-        assert repository.number("SELECT choice = (SELECT max(id) FROM choices) FROM answers")
 
 
 def test_all_problems_are_told_together():
