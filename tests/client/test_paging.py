@@ -183,14 +183,32 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
     assert [skip for skip in skips(network) if skip != 4] == [0, 2, 3, 5]
 
 
+def row(at: int) -> dict[str, Json]:
+    return {"userId": str(at), "name": "A"}
+
+
+ROW_BYTES = estimate_memory(row(1))
+"""What one of the first ten rows counts for."""
+
+
 class Asked:
-    """Requests for the pages of a listing of so many users, a user each. broken: the page that has no list.
+    """Requests for the pages of a listing of so many users, read within limits. broken: the page that has no list.
 
     told: what was told of expected pages, in order. most: how many pages at a time were asked for and not yet used.
     """
 
-    def __init__(self, total: int, broken: int | None = None) -> None:
-        self.total, self.broken = total, broken
+    def __init__(
+        self,
+        number: int,
+        *,
+        page: int = 1,
+        is_counted: bool = True,
+        broken: int | None = None,
+        rows: int = 10**9,
+        memory: int = 10**9,
+    ) -> None:
+        self.number, self.page, self.is_counted, self.broken = number, page, is_counted, broken
+        self.limit = ListingLimit(rows=rows, memory=memory)
         self.futures: list[tuple[int, bool, Future[Json]]] = []
         self.told: list[tuple[str, int]] = []
         self.used = self.most = 0
@@ -201,17 +219,19 @@ class Asked:
         class Page(Future[Json]):
             def result(self, timeout: float | None = None) -> Json:
                 asked.used += 1
-                return {} if skip == asked.broken else {"users": [{"userId": skip}], "matchCount": asked.total}
+                if skip == asked.broken:
+                    return {}
+                users: list[Json] = [row(at) for at in range(skip, min(skip + asked.page, asked.number))]
+                return {"users": users, "matchCount": asked.number if asked.is_counted else None}
 
         self.futures.append((skip, is_expected, Page()))
         self.most = max(self.most, len(self.futures) - self.used)
         return self.futures[-1][2]
 
     def read(self) -> ListedRows:
-        schema = ListingSchema(listing=USERS, page_size=1)
         *_, listed = read_listing(
             self.ask,
-            schema,
+            ListingSchema(listing=USERS, page_size=self.page, size_limit=self.limit),
             {},
             expect=lambda number: self.told.append(("expect", number)),
             drop=lambda number: self.told.append(("drop", number)),
@@ -222,7 +242,7 @@ class Asked:
 def test_sixteen_pages_are_asked_for_ahead() -> None:
     """After the first page, each page that is used makes room for the next one, until all are there."""
     asked = Asked(40)
-    assert [row["userId"] for row in asked.read().rows] == list(range(40))
+    assert ids(asked.read()) == list(map(str, range(40)))
     assert [(skip, is_expected) for skip, is_expected, _ in asked.futures] == [(at, at > 0) for at in range(40)]
     assert asked.most == 17, "one that is waited for, and sixteen after it"
     assert asked.told == [("expect", 39), ("drop", 0)]
@@ -256,49 +276,26 @@ def test_a_listing_may_be_given_up_while_progress_is_reported() -> None:
     assert not reporting.is_alive()
 
 
-ROW_BYTES = estimate_memory({"userId": "1", "name": "name of 1"})
-"""What one of the rows below counts for."""
-
-
-def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 2, total: bool = False) -> ListedRows:
-    """A listing of so many rows, read with these limits."""
-    everyone: list[Json] = [{"userId": str(at % 10), "name": f"name of {at % 10}"} for at in range(number)]
-    if page == 1:
-        everyone = [{"userId": str(at)} for at in range(number)]
-
-    def request_page(query: Mapping[str, Json], _: bool) -> Future[Json]:
-        skip, response = int(str(query["skip"])), Future[Json]()
-        body: dict[str, Json] = {"users": everyone[skip : skip + page]}
-        response.set_result({**body, "matchCount": number} if total else body)
-        return response
-
-    schema = ListingSchema(
-        listing=USERS,
-        page_size=page,
-        size_limit=ListingLimit(rows=rows, memory=memory),
-    )
-    *_, listed = read_listing(request_page, schema, {})
-    return listed
-
-
 def test_as_many_rows_as_the_limit_allows_are_read() -> None:
     """One more ends the run, be it counted by the service or found while reading."""
-    assert len(limited(4, rows=4).rows) == len(limited(4, rows=4, total=True).rows) == 4
-    with pytest.raises(InvalidResponse, match=r"more users than lmsconf reads: at most 4 are read, but there are more"):
-        limited(5, rows=4)
-    with pytest.raises(InvalidResponse, match=r"it counts 5 of them, and at most 4 are read"):
-        limited(5, rows=4, total=True)
+    for is_counted, found in (
+        (False, "more users than lmsconf reads: at most 4 are read, but there are more"),
+        (True, "it counts 5 of them, and at most 4 are read"),
+    ):
+        assert len(Asked(4, rows=4, page=2, is_counted=is_counted).read().rows) == 4
+        with pytest.raises(InvalidResponse, match=found):
+            Asked(5, rows=4, page=2, is_counted=is_counted).read()
 
 
 def test_rows_may_take_as_much_memory_as_the_limit_allows() -> None:
     """One byte less ends the run, and the sentence says after how many rows."""
-    assert len(limited(4, memory=4 * ROW_BYTES).rows) == 4
+    assert len(Asked(4, page=2, is_counted=False, memory=4 * ROW_BYTES).read().rows) == 4
     with pytest.raises(InvalidResponse, match=r"4 of them take more than 0 MiB of memory"):
-        limited(4, memory=4 * ROW_BYTES - 1)
+        Asked(4, page=2, is_counted=False, memory=4 * ROW_BYTES - 1).read()
 
 
 def test_a_listing_of_too_many_pages_is_left() -> None:
     """Pages of one row each are read up to the limit, and no further."""
-    assert limited(PAGES, page=1).incomplete is None
+    assert Asked(PAGES, is_counted=False).read().incomplete is None
     with pytest.raises(InvalidResponse, match=r"20,002 of them span more than 20,000 pages"):
-        limited(PAGES + 2, page=1)
+        Asked(PAGES + 2, is_counted=False).read()

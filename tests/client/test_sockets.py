@@ -281,17 +281,20 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
 # Which variable of the environment names the proxy to a service, and requests that go through one.
 
 
-VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the environment names one."""
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.usefixtures("no_proxy")
 @pytest.mark.sampled(day=3)
 @listed_cases("environ", "variable")
 def test_a_proxy_that_is_not_there_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], variable: str | None
 ) -> None:
     """In either spelling; none where NO_PROXY has the host."""
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     with Client("https://lms.invalid/api", CANARY, retry=Clock().retry(max_attempts=1)) as by:
@@ -328,11 +331,9 @@ def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[s
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None) -> ssl.SSLContext:
     """The certificate of lms.invalid, which only this test trusts."""
     certificate, context = make_certificate(tmp_path, "lms.invalid")
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     return context
 
