@@ -104,11 +104,10 @@ def one_call(by: Client, *, writes: bool = False) -> object:
     return by.call("manual-groups.members", path={"groupId": "g"})
 
 
-def typed_call(service: Service, method: str, given: Mapping[str, object]) -> None:
-    """Calls a method of the typed client by its name, such as `users.list_all`, and reads a listing to its end."""
+def typed_call(service: Service, method: str, given: Mapping[str, object]) -> object:
+    """The answer of a method of the typed client by its name, such as `users.list_all`; of a listing all rows."""
     answer = attrgetter(method)(service)(**given)
-    if isinstance(answer, Iterator):
-        list(answer)
+    return list(answer) if isinstance(answer, Iterator) else answer
 
 
 def pages(key: str, id: str, ids: Iterable[str], *, total: str | None = None, cap: int = 100) -> Answering:
