@@ -83,12 +83,6 @@ def open_workspace() -> Iterator[Open]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    """The clock of a workspace whose time moves."""
-    return Clock()
-
-
-@pytest.fixture
 def api(open_workspace: Open) -> Caller:
     """A caller of the seeded workspace."""
     return open_workspace()

@@ -1,11 +1,10 @@
-"""The rules that requests and responses one by one do not show: sizes, forms of times, filters, links, keys."""
+"""The rules that requests and responses one by one do not show: sizes of pages, forms of answers, links, keys."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-import yaml
 from texts import listed_cases, text_of
 
 from lmsconf.errors import LmsconfError
@@ -39,17 +38,6 @@ def test_only_what_is_for_sale(big):
     assert big.ok("GET", "/content/all", onlySellable="false")["total"] == 120
 
 
-@listed_cases("format", "right", "shown", "wrong")
-def test_times_have_the_form_of_the_dialect(open_workspace, format, right, shown, wrong):
-    """Times are taken in the dialect's form alone, and shown in it as texts."""
-    api = open_workspace({"content-targets.time-format": format})
-    body = {"contentId": "c-2", "targetId": "g-1"}
-    assert api.no("POST", "/content/targets", body | {"startTime": wrong})[0] == 400
-    api.ok("POST", "/content/targets", body | {"startTime": right})
-    target = api.ok("GET", "/content/targets", contentId="c-2")["targets"][0]
-    assert (target["startTime"], target.get("finishTime")) == (shown, None)
-
-
 def test_at_most_a_hundred_meetups(open_workspace):
     """Meetups are limited to the first 100 content ids of the catalog; the order by update comes after that."""
     days = [f"2025-01-01T{number // 60:02}:{number % 60:02}:00Z" for number in range(101)]
@@ -58,17 +46,6 @@ def test_at_most_a_hundred_meetups(open_workspace):
     api = open_workspace(more={"content": content, "content_targets": targets})
     names = [one["name"] for one in api.ok("GET", "/content/meetups")["meetups"]]
     assert names == [f"M{number}" for number in range(99, -1, -1)]
-
-
-@listed_cases("filters", "found")
-@chosen("analytics.enrollment", "analytics.ranges", "analytics.attributes")
-def test_filters(open_workspace, filters, found):
-    """Each filter leaves what fits, and several leave what fits all; statistics count what results list."""
-    api = open_workspace(more=yaml.safe_load(text_of(__file__, "sandbox_studied.yaml")))
-    rows = api.ok("POST", "/analyse/results", filters)["list"]
-    assert sorted(f"{row['contentId']} {row['userId']}" for row in rows) == found
-    counts = api.ok("POST", "/analyse/statistics", filters)["statistics"]
-    assert sum(counts.values()) == len(found)
 
 
 @chosen("auth.lifetime")

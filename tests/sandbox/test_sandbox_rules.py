@@ -55,9 +55,9 @@ def rules() -> Iterator[Rule]:
 
 
 @pytest.mark.parametrize("rule", [pytest.param(one, id=one.title) for one in rules()])
-def test_the_sandbox_keeps_a_rule(open_workspace: Open, clock: Clock, tmp_path: Path, rule: Rule) -> None:
+def test_the_sandbox_keeps_a_rule(open_workspace: Open, tmp_path: Path, rule: Rule) -> None:
     """Each request is answered as the rule says, and all others succeed, in the shape of the description."""
-    more, seed = rule.settings.get("more", "{}"), rule.settings.get("seed")
+    more, seed, clock = rule.settings.get("more", "{}"), rule.settings.get("seed"), Clock()
     more = yaml.safe_load(more if more.startswith("{") else text_of(__file__, more))
     faults = None
     if "faults" in rule.settings:
