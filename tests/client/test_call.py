@@ -333,7 +333,8 @@ def test_a_dripping_answer_ends_with_the_deadline() -> None:
                 yield b" "
 
     network = Network(answering=lambda _: httpx.Response(200, stream=Drip()))
-    impatient = Client("http://sandbox", CANARY, transport=network, retry=Clock().retry(max_attempts=1), seconds=0.02)
+    once = Clock().retry(max_attempts=1)
+    impatient = client(network=network, retry=once, seconds=0.02, max_bytes=1_000_000)  # a second's, if it never ended
     with pytest.raises(Unreachable, match=r"no complete response within 0\.02 s"):
         perform(impatient, READ)
     with pytest.raises(WriteOutcomeUnknown):
