@@ -87,12 +87,6 @@ def test_aliases_of_aliases_are_refused_unread(seed):
     assert message.startswith(f"{next(iter(values))}[0]: Expected `")
 
 
-def test_all_problems_are_told_together():
-    """One run tells everything that is wrong in a seed."""
-    values = {"people": [{}, PERSON, {}], "groups": [{"name": "x", "managers": ["no@acme.example"]}]}
-    assert [message.partition(":")[0] for message in problems(values)] == ["people[0]", "people[2]", "groups[0]"]
-
-
 @listed_cases("text", "message")
 def test_a_file_that_is_no_seed(tmp_path, monkeypatch, text, message):
     """A file that is not YAML in UTF-8, or holds something else, is an error with its place."""
