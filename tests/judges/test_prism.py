@@ -161,7 +161,7 @@ def judged(sandbox: Sandbox, log: Path, *options: str) -> Iterator[Prism]:
                 yield Prism(started.rpartition(_LISTENING)[2].strip(), log)
             finally:
                 process.terminate()
-    sandbox.close_workspace()
+                sandbox.close_workspace()
 
 
 def _awaited(log: Path, words: str, process: subprocess.Popen[bytes] | None = None) -> str:
