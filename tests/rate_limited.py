@@ -116,12 +116,12 @@ class RateLimitFaults(FaultScript):
         return Fault(status=429, headers={"retry-after": str(math.ceil(wait))} if self._tells else {})
 
 
-def bucket(clock: IdleClock, rate: float, burst: float) -> Callable[[], float]:
-    """So many requests a second, and so many at once after a rest."""
-    held = [burst, clock.now]
+def bucket(clock: Callable[[], float], rate: float, burst: float) -> Callable[[], float]:
+    """So many requests a second, and so many at once after a rest: how long one more has to wait, 0 for not at all."""
+    held = [burst, clock()]
 
     def wait() -> float:
-        held[:] = [min(burst, held[0] + (clock.now - held[1]) * rate), clock.now]
+        held[:] = [min(burst, held[0] + (clock() - held[1]) * rate), clock()]
         if held[0] < 1:
             return (1 - held[0]) / rate
         held[0] -= 1

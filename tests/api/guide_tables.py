@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
+
+import yaml
 
 from lmsconf.api.client import Client
 from lmsconf.api.sdk.service import Service
@@ -14,10 +16,13 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.sandbox.service import HANDLERS
 from lmsconf.support.files import read_schema
 
-from .probe_experiments import EXPERIMENTS
 from .writer import DOCUMENT, attribute, snake
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"
+EXPERIMENTS: Final[dict[str, dict[str, str]]] = yaml.safe_load(
+    (Path(__file__).parent / "texts" / "probe_experiments.yaml").read_text(encoding="utf-8")
+)
+"""Key → what a probe does to learn it, in the order in which that is done, and what it needs."""
 GROUPS = "| group of the specification | `service.` | operations | in client | in sandbox | assumptions |"
 POINTS = "| key | question | values, the default first | how it is learnt | a wrong guess |"
 _SHOWN = 7
@@ -89,9 +94,8 @@ def _values(key: str, behaviour: Mapping[str, object]) -> str:
 
 
 def _learnt(key: str) -> str:
-    experiment = EXPERIMENTS[key]
-    needs = f"; needs {experiment.needs}" if experiment.needs else ""
-    return f"{experiment.does[0].upper()}{experiment.does[1:]}{needs}"
+    does, needs = EXPERIMENTS[key]["does"], EXPERIMENTS[key].get("needs")
+    return f"{does[0].upper()}{does[1:]}" + (f"; needs {needs}" if needs else "")
 
 
 def _names() -> Iterator[str]:

@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,13 +101,12 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a method: its name on the wire, where it goes, its type, and whether it must be given."""
+    """One argument of a method. where: path, query, headers, body; nullable where None goes; answers of a map."""
 
     wire_name: str
     where: str
     type: str
     required: bool
-    nullable: bool
     description: str
 
     @property
@@ -118,7 +117,7 @@ class Argument:
     def signature(self) -> str:
         if self.required:
             return f"{self.name}: {self.type}"
-        if self.nullable:
+        if self.where == "nullable":
             return f"{self.name}: {self.type.removesuffix(' | None')} | LeftOut | None = LEFT_OUT"
         return f"{self.name}: {self.type} | None = None"
 
@@ -128,13 +127,11 @@ class Method:
     """One operation as a method."""
 
     operation: str
-    path: str
-    method: str
+    route: str
     definition: Node
     arguments: list[Argument]
     answer: str
     answer_schema: Node | None
-    takes_map: bool
 
     @property
     def name(self) -> str:
@@ -142,49 +139,26 @@ class Method:
 
     def text(self) -> str:
         """The method, and the one that goes through its pages."""
-        return self._one() + (self._all() if self._listing() else "")
-
-    def _signature(self, arguments: list[Argument]) -> str:
-        must = [one.signature for one in arguments if one.required]
-        may = [one.signature for one in arguments if not one.required]
-        return ", ".join(["self", *must, *(["*", *may] if may else [])])
+        return self._one() + self._all()
 
     def _one(self) -> str:
         parts = [repr(self.operation)]
         for where in ("path", "query", "headers", "body", "nullable"):
-            held = [one for one in self.arguments if one.where == where]
-            if where == "body" and self.takes_map:
-                given = ", ".join(f"{type}={name}" for name, (type, *_) in ANSWERS.items())
-                parts.append(f"nullable=self._answers({self.operation!r}, {given})")
-            elif held:
-                parts.append(f"{where}={{{', '.join(f'{one.wire_name!r}: {one.name}' for one in held)}}}")
+            held = ", ".join(f"{one.wire_name!r}: {one.name}" for one in self.arguments if one.where == where)
+            parts += [f"{where}={{{held}}}"] if held else []
+        if answers := ", ".join(
+            f"{ANSWERS[one.name][0]}={one.name}" for one in self.arguments if one.where == "answers"
+        ):
+            parts.append(f"nullable=self._answers({self.operation!r}, {answers})")
         in_batches = "manual-groups.add.batch" in ApiSpec.default()[self.operation].dialect_keys
         call = f"self.{'_in_batches' if in_batches else '_ask'}({', '.join(parts)})"
         body = call if self.answer == "None" else f"return cast({self.answer!r}, {call})"
         return self._method(self.name, self.arguments, self.answer, self._doc(), body)
 
     def _all(self) -> str:
-        rows, id, total, row = self._listing() or ("", None, None, "")
-        kept = [one for one in self.arguments if one.name not in ("skip", "limit")]
-        given = [f"{one.name}={one.name}" for one in kept if one.name != "options"]
-        if any(one.name == "options" for one in kept):
-            given.append("options={**(options or {}), 'skip': skip, 'limit': limit}")
-        else:
-            given.append("skip=skip, limit=limit")
-        page = f"lambda skip, limit: self.{self.name}({', '.join(given)})"
-        body = f"return cast('Iterator[{row}]', self._every({page}, rows={rows!r}, id={id!r}, total={total!r}))"
-        why = "not all came" if id else "pages repeat"
-        summary = f"Every row of `{self.name}`, page after page. Raises InvalidResponse where {why}."
-        return self._method(f"{self.name}_all", kept, f"Iterator[{row}]", f'"""{summary}"""', body)
-
-    def _method(self, name: str, arguments: list[Argument], answer: str, doc: str, body: str) -> str:
-        return f"def {name}({self._signature(arguments)}) -> {answer}:\n{indent(doc, '    ')}\n    {body}\n\n"
-
-    def _listing(self) -> tuple[str, str | None, str | None, str] | None:
-        """Key of the rows, of their id and of the total, and a row's type, where the operation has pages."""
-        names = {one.name for one in self.arguments}
-        if not names & {"skip", "options"} or not self.answer_schema:
-            return None
+        """The method that goes through the pages, where skip and limit are arguments or options; else nothing."""
+        if not {one.name for one in self.arguments} & {"skip", "options"} or not self.answer_schema:
+            return ""
         held = self.answer_schema["properties"]
         (rows,) = [name for name, part in held.items() if part.get("type") == "array"]
         items = held[rows]["items"]
@@ -192,74 +166,82 @@ class Method:
         schema = DOCUMENT["components"]["schemas"][row] if "$ref" in items else items
         id = next(iter(schema.get("required", [])), None)
         total = next((name for name in ("matchCount", "total") if name in held), None)
-        return rows, id, total, row
+        kept = [one for one in self.arguments if one.name not in ("skip", "limit")]
+        given = [f"{one.name}={one.name}" for one in kept if one.name != "options"]
+        has_options = any(one.name == "options" for one in kept)
+        given.append(
+            "options={**(options or {}), 'skip': skip, 'limit': limit}" if has_options else "skip=skip, limit=limit"
+        )
+        page = f"lambda skip, limit: self.{self.name}({', '.join(given)})"
+        body = f"return cast('Iterator[{row}]', self._every({page}, rows={rows!r}, id={id!r}, total={total!r}))"
+        why = "not all came" if id else "pages repeat"
+        summary = f"Every row of `{self.name}`, page after page. Raises InvalidResponse where {why}."
+        return self._method(f"{self.name}_all", kept, f"Iterator[{row}]", f'"""{summary}"""', body)
+
+    def _method(self, name: str, arguments: list[Argument], answer: str, doc: str, body: str) -> str:
+        must = [one.signature for one in arguments if one.required]
+        may = [one.signature for one in arguments if not one.required]
+        signature = ", ".join(["self", *must, *(["*", *may] if may else [])])
+        return f"def {name}({signature}) -> {answer}:\n{indent(doc, '    ')}\n    {body}\n\n"
 
     def _doc(self) -> str:
         """What the method promises: what it does, its arguments, its refusals, and where the specification says so."""
-        lines = [f"{self.definition['summary']}."]
-        extra = [*([self.definition["description"]] if "description" in self.definition else [])]
-        if self.definition["operationId"] == "content-targets.create":
-            extra.append("One of user_id and target_id is given.")
+        lines, extra = [f"{self.definition['summary']}."], self.definition.get("description", "")
+        if self.operation == "content-targets.create":
+            extra += " One of user_id and target_id is given."
         if extra:
-            lines += ["", *wrap(" ".join(map(str, extra)), 108)]
+            lines += ["", *wrap(extra.strip(), 108)]
         described = [one for one in self.arguments if one.description]
         width = max((len(one.name) for one in described), default=0)
         if described:
             lines += ["", *(f"{one.name:{width}}  {one.description}" for one in described)]
-        refused = [
-            f"{code}: {answer['description']}"
-            for code, answer in self.definition["responses"].items()
-            if code[0] == "4"
-        ]
-        if refused:
-            lines += ["", f"Raises Rejected. {'; '.join(refused)}."]
-        lines += ["", f"{self.method} {self.path}"]
+        responses = self.definition["responses"].items()
+        if refused := "; ".join(f"{code}: {said['description']}" for code, said in responses if code[0] == "4"):
+            lines += ["", f"Raises Rejected. {refused}."]
+        lines += ["", self.route]
         if keys := ApiSpec.default()[self.operation].dialect_keys:
             lines += wrap(f"Assumed: {', '.join(keys)}", 108)
         return '"""' + "\n".join(lines) + '\n"""'
 
 
-def methods(shapes: Shapes) -> Iterator[Method]:
-    """Every operation as a method, in the order of the description."""
-    for path, item in DOCUMENT["paths"].items():
-        for verb, definition in item.items():
-            yield _method(shapes, path, verb.upper(), definition)
-
-
-def _method(shapes: Shapes, path: str, verb: str, definition: Node) -> Method:
+def _method(shapes: Shapes, route: str, definition: Node) -> Method:
+    """An operation as a method."""
     id = str(definition["operationId"])
     shapes.about = f"Of {id}"
-    content = definition.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    answer = definition["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema")
+    content = _json_schema(definition.get("requestBody"))
+    answer = _json_schema(definition["responses"].get("200"))
     arguments = [_parameter(shapes, id, one) for one in definition.get("parameters", [])]
-    takes_map = content is not None and "properties" not in content
-    if takes_map:
-        arguments += [Argument(name, "body", type_, False, False, about) for name, (_, type_, about) in ANSWERS.items()]
+    if content is not None and "properties" not in content:
+        arguments += [Argument(name, "answers", type_, False, about) for name, (_, type_, about) in ANSWERS.items()]
     elif content is not None:
         arguments += [
             _property(shapes, id, name, part, name in content.get("required", []))
             for name, part in content["properties"].items()
         ]
     result = "None" if answer is None else shapes.of(answer, camel(id) + "Answer")
-    return Method(id, path, verb, definition, arguments, result, answer, takes_map)
+    return Method(id, route, definition, arguments, result, answer)
+
+
+def _json_schema(said: Node | None) -> Any:
+    """The schema of a body, None for no body."""
+    return (said or {}).get("content", {}).get("application/json", {}).get("schema")
 
 
 def _parameter(shapes: Shapes, id: str, one: Node) -> Argument:
     if "$ref" in one:
         one = DOCUMENT["components"]["parameters"][str(one["$ref"]).rpartition("/")[2]]
-    name, where = str(one["name"]), "headers" if one["in"] == "header" else str(one["in"])
-    description = _description(one)
-    return Argument(name, where, shapes.of(one["schema"], camel(id)), bool(one.get("required")), False, description)
+    where = "headers" if one["in"] == "header" else str(one["in"])
+    type_ = shapes.of(one["schema"], camel(id))
+    return Argument(str(one["name"]), where, type_, bool(one.get("required")), _description(one))
 
 
 def _property(shapes: Shapes, id: str, name: str, part: Node, required: bool) -> Argument:
     type_ = shapes.of(part, camel(id) + camel(name))
-    nullable = "None" in type_
-    return Argument(name, "nullable" if nullable else "body", type_, required, nullable, _description(part))
+    return Argument(name, "nullable" if "None" in type_ else "body", type_, required, _description(part))
 
 
 def _description(part: Node) -> str:
-    """What the description says of it, with the limits that it has."""
+    """What the description says of it, with its default."""
     default = part.get("schema", part).get("default")
     limits = [f"left out: {json.dumps(default)}"] if default not in (None, "") else []
     return "; ".join([*([str(part["description"])] if "description" in part else []), *limits])
@@ -275,20 +257,21 @@ def written() -> dict[str, str]:
     """File name → text, as ruff would format it."""
     shapes = Shapes()
     groups: dict[str, list[Method]] = {}
-    for method in methods(shapes):
-        groups.setdefault(attribute(method.operation), []).append(method)
-    files = {f"{name}.py": _module(name, held, shapes) for name, held in groups.items()}
-    files["resources.py"] = _shapes("The resources of the API, as in responses and bodies.", shapes.resources, set())
-    files["messages.py"] = _shapes("Bodies and responses of single operations.", shapes.messages, shapes.known)
-    files["service.py"] = _service(groups)
-    files["__init__.py"] = _init(groups)
-    return formatted(files)
-
-
-def _shapes(about: str, classes: list[str], imported: Set[str]) -> str:
-    text = "\n\n\n".join(classes)
-    return _imports(
-        f"{about}\n\nTimes are epoch milliseconds in UTC where they are whole numbers.", text, imported, set()
+    for path, item in DOCUMENT["paths"].items():
+        for verb, definition in item.items():
+            method = _method(shapes, f"{verb.upper()} {path}", definition)
+            groups.setdefault(attribute(method.operation), []).append(method)
+    times = "Times are epoch milliseconds in UTC where they are whole numbers."
+    resources = f"The resources of the API, as in responses and bodies.\n\n{times}"
+    messages = f"Bodies and responses of single operations.\n\n{times}"
+    return _formatted(
+        {
+            **{f"{name}.py": _module(name, held, shapes) for name, held in groups.items()},
+            "resources.py": _with_imports(resources, "\n\n\n".join(shapes.resources)),
+            "messages.py": _with_imports(messages, "\n\n\n".join(shapes.messages), shapes.known),
+            "service.py": _service(groups),
+            "__init__.py": _init(groups),
+        }
     )
 
 
@@ -297,26 +280,20 @@ def _module(name: str, held: list[Method], shapes: Shapes) -> str:
     body = indent("".join(method.text() for method in held), "    ")
     about = f"The specification's group {tag}, one method an operation."
     text = f'class {camel(name)}(EndpointGroup):\n    """{tag}."""\n\n{body}'
-    resources = shapes.known
-    return _imports(about, text, resources, shapes.names - resources)
+    return _with_imports(about, text, shapes.known, shapes.names - shapes.known)
 
 
-def _imports(about: str, text: str, resources: Set[str], messages: Set[str]) -> str:
-    """A module of this text, with the imports that it needs."""
-
-    def used(names: Set[str]) -> str:
-        return ", ".join(sorted(name for name in names if re.search(rf"\b{name}\b", text)))
-
-    lines = [f'"""{about}\n\n{ORIGIN}\n"""', "", "from __future__ import annotations", ""]
-    if iterator := used({"Iterator"}):
-        lines += [f"from collections.abc import {iterator}"]
-    if typing := used({"Literal", "NotRequired", "TypeAlias", "TypedDict", "cast"}):
-        lines += [f"from typing import {typing}"]
-    lines += [""]
-    for module, names in (("sdk.messages", messages), ("sdk.resources", resources),
-                          ("endpoint_group", {"EndpointGroup", "LEFT_OUT", "LeftOut", "ListOf"})):  # fmt: skip
-        if needed := used(names):
-            lines += [f"from lmsconf.api.{module} import {needed}"]
+def _with_imports(about: str, text: str, resources: Set[str] = frozenset(), messages: Set[str] = frozenset()) -> str:
+    """A module of this text, with all that it may need imported: ruff leaves out the rest."""
+    lines = [f'"""{about}\n\n{ORIGIN}\n"""', "from __future__ import annotations"]
+    for module, names in {
+        "collections.abc": {"Iterator"},
+        "typing": {"Literal", "NotRequired", "TypeAlias", "TypedDict", "cast"},
+        "lmsconf.api.sdk.messages": messages,
+        "lmsconf.api.sdk.resources": resources,
+        "lmsconf.api.endpoint_group": {"EndpointGroup", "LEFT_OUT", "LeftOut", "ListOf"},
+    }.items():
+        lines += [f"from {module} import {', '.join(names)}"] if names else []
     return "\n".join([*lines, "", "", text])
 
 
@@ -324,10 +301,9 @@ def _init(groups: dict[str, list[Method]]) -> str:
     """The package: a map of it, and every group's class."""
     width = max(map(len, groups))
     rows = [f"{name:{width}}  {held[0].definition['tags'][0]}" for name, held in groups.items()]
-    imports = "\n".join(f"from lmsconf.api.sdk.{name} import {camel(name)}" for name in sorted(groups))
     names = ", ".join(repr(camel(name)) for name in sorted(groups))
     about = "The API as typed methods, a module for each group of the specification."
-    return f'"""{about}\n\n' + "\n".join(rows) + f'\n\n{ORIGIN}\n"""\n\n{imports}\n\n__all__ = [{names}]\n'
+    return f'"""{about}\n\n' + "\n".join(rows) + f'\n\n{ORIGIN}\n"""\n\n{_imports(groups)}\n\n__all__ = [{names}]\n'
 
 
 SERVICE = '''\
@@ -385,17 +361,21 @@ class Service:
 
 def _service(groups: dict[str, list[Method]]) -> str:
     """The class that has all groups over one client."""
-    imports = "\n".join(f"from lmsconf.api.sdk.{name} import {camel(name.replace('_', '-'))}" for name in groups)
-    made = "\n".join(f"        self.{name} = {camel(name.replace('_', '-'))}(client)" for name in groups)
-    return SERVICE.replace("ORIGIN", ORIGIN).replace("IMPORTS", imports).replace("        GROUPS", made)
+    made = "\n".join(f"        self.{name} = {camel(name)}(client)" for name in groups)
+    return SERVICE.replace("ORIGIN", ORIGIN).replace("IMPORTS", _imports(groups)).replace("        GROUPS", made)
 
 
-def formatted(files: Mapping[str, str]) -> dict[str, str]:
+def _imports(groups: Iterable[str]) -> str:
+    """The imports of all groups' classes."""
+    return "\n".join(f"from lmsconf.api.sdk.{name} import {camel(name)}" for name in groups)
+
+
+def _formatted(files: Mapping[str, str]) -> dict[str, str]:
     """The texts as ruff formats them, their imports in order."""
     with TemporaryDirectory() as root:
         for name, text in files.items():
             (Path(root) / name).write_text(text, encoding="utf-8")
-        for command in (["check", "--select=I,F401", "--fix"], ["format"]):
+        for command in (["check", "--select=F401", "--fix"], ["check", "--select=I", "--fix"], ["format"]):
             line = [sys.executable, "-m", "ruff", *command, "--quiet", "--no-cache", *AS_OURS, "."]
             subprocess.run(line, capture_output=True, check=True, cwd=root)
         return {name: (Path(root) / name).read_text(encoding="utf-8") for name in files}

@@ -3,31 +3,33 @@
 import json
 import random
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
+from typing import Any
 
 import httpx
 
+from lmsconf.api import Service
 from lmsconf.api.client import Client, Exchange
-from lmsconf.api.retry_and_rate_limit import RetryPolicy
+from lmsconf.api.retry_and_rate_limit import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
+from lmsconf.errors import Unreachable
 
 CANARY = "token-canary-4711"
 Scripted = httpx.Response | Exception
 Answering = Callable[[httpx.Request], httpx.Response]
 
 
-def said(status: int = 200, value: object = None, /, **headers: str) -> httpx.Response:
-    """An answer with a JSON body."""
-    named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return httpx.Response(status, content=json.dumps(value).encode(), headers=named)
-
-
 def raw(status: int, body: bytes = b"", /, **headers: str) -> httpx.Response:
     """An answer with these bytes."""
-    return httpx.Response(
-        status, content=body, headers={name.replace("_", "-"): text for name, text in headers.items()}
-    )
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return httpx.Response(status, content=body, headers=named)
+
+
+def said(status: int = 200, value: object = None, /, **headers: str) -> httpx.Response:
+    """An answer with a JSON body."""
+    return raw(status, json.dumps(value).encode(), **headers)
 
 
 class Network(httpx.BaseTransport):
@@ -83,23 +85,29 @@ def client(
     clock: Clock | None = None,
     dialect: dict[str, str | int] | None = None,
     told: list[Exchange] | None = None,
+    **options: Any,
 ) -> Client:
-    """A client on such a network, never really waiting."""
-    return Client(
-        "http://sandbox",
-        CANARY,
-        spec=ApiSpec(dialect),
-        transport=network or Network(*script),
-        retry=(clock or Clock()).retry(),
-        on_call=None if told is None else told.append,
-    )
+    """A client on such a network, never really waiting. options: more of a Client."""
+    usual = {
+        "spec": ApiSpec(dialect),
+        "transport": network or Network(*script),
+        "retry": (clock or Clock()).retry(),
+        "on_call": None if told is None else told.append,
+    }
+    return Client("http://sandbox", CANARY, **(usual | options))
 
 
-def one_call(by: Client, *, writes: bool) -> object:
+def one_call(by: Client, *, writes: bool = False) -> object:
     """One read, or one write whose answer is wanted."""
     if writes:
         return by.call("manual-groups.create", body={"name": "A"})
     return by.call("manual-groups.members", path={"groupId": "g"})
+
+
+def typed_call(service: Service, method: str, given: Mapping[str, object]) -> object:
+    """The answer of a method of the typed client by its name, such as `users.list_all`; of a listing all rows."""
+    answer = attrgetter(method)(service)(**given)
+    return list(answer) if isinstance(answer, Iterator) else answer
 
 
 def pages(key: str, id: str, ids: Iterable[str], *, total: str | None = None, cap: int = 100) -> Answering:
@@ -171,6 +179,22 @@ class VirtualThreads:
             thread.join()
         if failures:
             raise failures[0]
+
+    def read(self, network: Network, *, times: int, width: int, **changes: float) -> list[Unreachable]:
+        """So many reads by some clients of one run, side by side; the errors of those that get no answer."""
+        retry, todo, errors = self.retry(**changes), iter(range(times)), list[Unreachable]()
+        shared = {"rate_limiter": RateLimiter(clock=self, sleep=self.sleep), "outage": Outage(retry)}
+
+        def work() -> None:
+            by = client(network=network, retry=retry, **shared)
+            for _ in todo:
+                try:
+                    assert one_call(by) == {"userIds": []}
+                except Unreachable as error:
+                    errors.append(error)
+
+        self.run([work] * width)
+        return errors
 
     def _wake_next(self) -> None:
         if self._asleep:

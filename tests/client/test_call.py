@@ -5,6 +5,9 @@ import json
 import random
 import zlib
 from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -17,11 +20,15 @@ from lmsconf.errors import (
     ExitCode,
     InvalidResponse,
     LmsconfError,
+    Problem,
+    ProblemsFound,
     Rejected,
     Unauthorized,
     Unreachable,
     WriteOutcomeUnknown,
 )
+from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.credentials import TokenUnavailable, env_token
 
 from .network import CANARY, Clock, Network, client, raw, said
 
@@ -64,16 +71,6 @@ def test_a_page_is_no_success(page: bytes) -> None:
     assert perform(client(raw(200, b"OK")), WRITE) is None
 
 
-def test_names_of_the_dialect_are_the_names_that_go() -> None:
-    """With an override, the wire name is the one that a body may have; the canonical one is misuse."""
-    network = Network(raw(200))
-    renamed = client(network=network, dialect={"manual-groups.rename.name": "newName"})
-    renamed.call("manual-groups.rename", path={"groupId": "g"}, body={"newName": "A"})
-    assert network.requests[0].content == b'{"newName":"A"}'
-    with pytest.raises(ValueError, match=r"no body property \['name'\]"):
-        renamed.call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
-
-
 @pytest.mark.parametrize(
     ("operation", "given", "reason"),
     [
@@ -87,13 +84,14 @@ def test_names_of_the_dialect_are_the_names_that_go() -> None:
         ("smart-groups.rename", {"path": {"smartGroupId": "s"}, "body": {"name": ("a",)}}, r"is not a JSON value"),
         ("smart-groups.rename", {"path": {"smartGroupId": "s"}, "body": {"name": float("nan")}}, r"not JSON compliant"),
         ("users.list", {"query": {"filter": {"a": 1}}}, r"cannot be the query parameter filter"),
+        ("manual-groups.rename", {"path": {"groupId": "g"}, "body": {"name": "A"}}, r"no body property \['name'\]"),
     ],
 )
 def test_misuse_is_told_before_anything_is_sent(operation: str, given: dict[str, object], reason: str) -> None:
     """Names that an operation lacks, missing ones and values that are no JSON are a ValueError, and no request."""
     network = Network(raw(200))
     with pytest.raises(ValueError, match=reason):
-        client(network=network).call(operation, **given)
+        client(network=network, dialect={"manual-groups.rename.name": "newName"}).call(operation, **given)
     assert network.requests == []
 
 
@@ -107,16 +105,7 @@ def test_a_planned_call_is_sent_as_it_stands() -> None:
         sender.send("DELETE", "/groups/g", operation="manual-groups.remove-member")
 
 
-ELSEWHERE = ("groups", "//evil.example/x", "/../users", "/a/..", "/a?b=c", "/a#b", "https://evil.example", "/a b", "/")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "reason"),
-    [
-        *(("GET", path, "not a path below") for path in ELSEWHERE),
-        *((word, "/groups", "not an HTTP method") for word in ("", "get", "GET /other HTTP/1.1\r\nX:", "GET\n", "GÉT")),
-    ],
-)
+@listed_cases("method", "path", "reason")
 def test_no_request_leads_elsewhere(method: str, path: str, reason: str) -> None:
     """What could reach another host, carry a query, step upwards or begin another line or request is refused."""
     network = Network(raw(200))
@@ -125,22 +114,7 @@ def test_no_request_leads_elsewhere(method: str, path: str, reason: str) -> None
     assert network.requests == []
 
 
-HOSTILE_IDS = [
-    "//evil.example",
-    "https://evil.example/x",
-    "@evil.example",
-    "x@evil.example/",
-    "a/../../users",
-    "a?b=c",
-    "a#b",
-    "a%2f..%2fb",
-    "a\\b",
-    "\u2028\u202e",
-    ":8080",
-]
-
-
-@pytest.mark.parametrize("id", HOSTILE_IDS)
+@listed_cases("id")
 def test_no_id_leads_elsewhere(id: str) -> None:
     """Whatever an id holds, it is one segment: host, operation and id arrive as they were meant."""
     network = Network(raw(200))
@@ -152,15 +126,16 @@ def test_no_id_leads_elsewhere(id: str) -> None:
     assert (before, inside != "", after) == ("/api/groups/", True, "/members/u")
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 303, 305, 307, 308])
-@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example", "/users", "http://lms.example"])
-def test_no_answer_leads_elsewhere(status: int, to: str) -> None:
-    """A redirect is never followed, wherever it points and whatever was asked."""
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 305, 307, 308, 399])
+@listed_cases("to", "named")
+def test_a_redirect_is_told_and_never_followed(status: int, to: str, named: str) -> None:
+    """The token goes to one host, whatever was asked: the other is named, without what may be a secret before it."""
     for what in (READ, WRITE):
         network = Network(raw(status, b"", location=to))
-        with pytest.raises(Rejected):
+        with pytest.raises(Rejected) as caught:
             perform(Client("https://lms.example", CANARY, transport=network), what)
         assert len(network.requests) == 1
+        assert str(caught.value.hint).startswith(f"It redirects{named}, and redirects are not followed.")
 
 
 def test_a_redirect_that_cannot_be_read_is_a_lost_answer() -> None:
@@ -169,6 +144,7 @@ def test_a_redirect_that_cannot_be_read_is_a_lost_answer() -> None:
     with pytest.raises(WriteOutcomeUnknown):
         perform(client(network=network), WRITE)
     assert len(network.requests) == 1
+    assert failure(READ, raw(300, b"", location="https://secret@[::1")).hint == MOVED
 
 
 @pytest.mark.parametrize(
@@ -212,43 +188,37 @@ def test_answers_are_read_leniently() -> None:
     assert perform(client(raw(200, body)), READ) == {"userIds": None, "more": "😀"}
 
 
-STATUSES = [
-    (300, Rejected, Rejected),
-    (301, Rejected, Rejected),
-    (307, Rejected, Rejected),
-    (400, Rejected, Rejected),
-    (401, Unauthorized, Unauthorized),
-    (403, Unauthorized, Rejected),
-    (404, Rejected, Rejected),
-    (409, Rejected, Rejected),
-    (418, Rejected, Rejected),
-    (499, Rejected, Rejected),
-    (429, Unreachable, Unreachable),
-    (500, Unreachable, WriteOutcomeUnknown),
-    (501, Unreachable, WriteOutcomeUnknown),
-    (502, Unreachable, WriteOutcomeUnknown),
-    (503, Unreachable, WriteOutcomeUnknown),
-    (504, Unreachable, WriteOutcomeUnknown),
-]
+STATUSES = {
+    (Rejected, Rejected): (300, 301, 307, 400, 404, 409, 418, 499),
+    (Unauthorized, Unauthorized): (401,),
+    (Unauthorized, Rejected): (403,),
+    (Unreachable, Unreachable): (429,),
+    (Unreachable, WriteOutcomeUnknown): (500, 501, 502, 503, 504),
+}
+"""What a read and a write end in → after which statuses."""
 
 
-@pytest.mark.parametrize(("status", "on_read", "on_write"), STATUSES)
-def test_every_status_means_one_thing(status: int, on_read: type[ApiError], on_write: type[ApiError]) -> None:
+@pytest.mark.parametrize(("on_read", "on_write"), STATUSES)
+def test_every_status_means_one_thing(on_read: type[ApiError], on_write: type[ApiError]) -> None:
     """A refusal, a refused credential, nobody there, or nobody knows: the kind of error says which."""
-    for what, kind in ((READ, on_read), (WRITE, on_write)):
+    for status, (what, kind) in product(STATUSES[on_read, on_write], ((READ, on_read), (WRITE, on_write))):
         error = failure(what, said(status, {"error": "why"}))
         assert type(error) is kind
         assert (error.status, error.body, error.operation) == (status, '{"error": "why"}', what[0])
-        assert str(status) in error.message
-        assert "sandbox" in error.message
+        assert f"sandbox answered {status}" in error.message
 
 
-@pytest.mark.parametrize(
-    ("status", "way_out"), [(401, "API keys are created in the workspace."), (403, "Check that the token may do this")]
-)
-def test_a_refused_read_says_what_to_look_at(status: int, way_out: str) -> None:
-    """401: whether the token is the right one; 403: what it may do."""
-    assert way_out in str(failure(READ, said(status)).hint)
+@listed_cases("operation", "given", "status", "hint")
+def test_a_refusal_says_what_to_look_at(operation: str, given: dict[str, Any], status: int, hint: str | None) -> None:
+    """The token, its rights, names and page sizes of the dialect, or the URL: a 404 of a read that names nothing.
+
+    A 404 of a write says nothing of the URL: reads have shown that it is right before anything is written.
+    """
+    network = Network(said(status, {"message": "limit must not exceed 50"}))
+    made = Client("https://h.example/api/", CANARY, transport=network, url_name="`url` of the workspace w")
+    with pytest.raises(ApiError) as caught:
+        made.call(operation, **given)
+    assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize(("seconds", "silent"), [(60.0, 30.0), (20.0, 20.0), (5.0, 5.0)])
@@ -260,57 +230,6 @@ def test_a_request_has_so_long_to_connect_and_to_be_silent(seconds: float, silen
     assert asked == {"connect": min(10.0, seconds), "read": silent, "write": silent, "pool": seconds}
 
 
-def test_a_redirect_is_told_and_never_followed() -> None:
-    """The token goes to one host: the other one is named, without what it may hide."""
-    network = Network(raw(302, b"", location="https://me:secret@evil.example/x"))
-    with pytest.raises(Rejected) as caught:
-        perform(client(network=network), READ)
-    assert len(network.requests) == 1
-    assert "redirects to evil.example" in str(caught.value.hint)
-    assert "secret" not in str(caught.value.hint)
-
-
-@pytest.mark.parametrize(
-    "location",
-    [
-        "https://me:secret@/x",
-        "//secret@?x",
-        "https://secret@[::1",
-        "https://secret@",
-        "https://me:se/cret@evil.example",
-    ],
-)
-def test_a_redirect_to_no_host_names_none(location: str) -> None:
-    """What may be a secret stands before the host, also where none follows."""
-    assert failure(READ, raw(300, b"", location=location)).hint == MOVED
-
-
-def test_a_refused_write_names_the_dialect_keys() -> None:
-    """Where names are assumed, the error says which keys to look at."""
-    assert "manual-groups.rename.name" in str(failure(WRITE, said(400)).hint)
-    assert failure(WRITE, said(404)).hint is failure(READ, said(400)).hint is failure(READ, said(404)).hint is None
-
-
-@pytest.mark.parametrize("operation", ["users.list", "manual-groups.list", "smart-groups.list", "content.list"])
-@pytest.mark.parametrize("status", [400, 422])
-def test_a_refused_page_names_the_dialect_key_of_its_size(operation: str, status: int) -> None:
-    """Every operation that has a limit may be refused for a page that is too large."""
-    hint = failure((operation, {}, None), said(status, {"message": "limit must not exceed 50"})).hint
-    assert "(paging.limit)" in str(hint)
-
-
-@pytest.mark.parametrize("operation", ["users.list", "custom-fields.list", "smart-groups.list"])
-def test_a_listing_that_is_not_there_doubts_the_url(operation: str) -> None:
-    """A 404 of what names nothing that could be missing is about where the API is: the URL and its place are named."""
-    made = Client("https://h.example/api/", CANARY, transport=Network(said(404)), url_name="`url` of the workspace w")
-    with pytest.raises(Rejected) as caught:
-        made.call(operation)
-    assert str(caught.value.hint).startswith("Check `url` of the workspace w: https://h.example/api may lack a part")
-    with pytest.raises(Rejected) as unknown:
-        made.call("content-targets.list", query={"contentId": "c"})
-    assert unknown.value.hint is None
-
-
 def test_errors_show_a_safe_excerpt() -> None:
     """At most 300 characters of a body are shown, on one line, with nothing that a terminal would act upon."""
     body = "\x1b[31mno\r\n\u202eevil\u2028" + "x" * 5_000
@@ -319,20 +238,6 @@ def test_errors_show_a_safe_excerpt() -> None:
     assert error.body.startswith("\\u001b[31mno\\u000d\\u000a\\u202eevil\\u2028xxx")
     assert error.body.count("x") < 300
     assert error.message.isprintable()
-
-
-def test_the_token_shows_nowhere() -> None:
-    """Neither errors, nor repr, nor the trace hold it, even where the service or the network echoes it."""
-    told: list[Exchange] = []
-    echoing = client(raw(400, f"you sent {CANARY}".encode()), told=told)
-    with pytest.raises(ApiError) as refused:
-        perform(echoing, WRITE)
-    with pytest.raises(ApiError) as lost:
-        perform(client(httpx.ReadError(f"at {CANARY}"), told=told), WRITE)
-    late = failure(WRITE, raw(400, b" " * 2_390 + CANARY.encode()))
-    shown = [repr(echoing), repr(told), *map(str, (refused.value, lost.value, refused.value.hint, late))]
-    assert not [text for text in shown if "canary" in text]
-    assert "you sent ***" in refused.value.message
 
 
 def test_the_trace_hears_of_every_try() -> None:
@@ -385,46 +290,38 @@ def test_compressed_answers_are_read() -> None:
     """gzip is asked for and understood; what was not asked for, or is cut in its text, is a bad answer."""
     packed = gzip.compress(b'{"userIds": ["u"]}')
 
-    def answer(content: bytes, encoding: str) -> httpx.Response:
+    def answer(content: bytes, encoding: str = "gzip") -> httpx.Response:
         return httpx.Response(200, stream=httpx.ByteStream(content), headers={"Content-Encoding": encoding})
 
-    assert perform(client(answer(packed, "gzip")), READ) == {"userIds": ["u"]}
+    assert perform(client(answer(packed)), READ) == {"userIds": ["u"]}
     # A text of which a part is repeated as far away as the compression looks back.
     far = bytes(random.Random(1).choices(b"0123456789abcdef", k=30_000))  # noqa: S311  # no secret
     text = json.dumps({"userIds": [(far + far).decode()]}).encode()
-    assert perform(client(answer(gzip.compress(text), "gzip")), READ) == json.loads(text)
-    other = (zlib.compress(b'{"userIds": []}'), "gzip")
-    for content, encoding in ((packed[:-12], "gzip"), (b"{}", "gzip"), (packed, "br"), other):
-        assert type(failure(READ, answer(content, encoding))) is InvalidResponse
+    assert perform(client(answer(gzip.compress(text))), READ) == json.loads(text)
+    not_packed = (packed[:-12], b"{}", b"\x1f\x8b\x08nonsense", zlib.compress(b'{"userIds": []}'))
+    for what, content in product((READ, CREATE), not_packed):
+        assert type(failure(what, answer(content))) is InvalidResponse
+    assert type(failure(READ, answer(packed, "br"))) is InvalidResponse
 
 
 def test_an_answer_is_never_held_beyond_its_limit() -> None:
-    """A body that is too long, as sent or once unpacked, is a bad answer before it is in memory."""
+    """A body that is too long by a byte, as sent or once unpacked, is a bad answer before it is in memory."""
     # An empty block that has not ended: a packed text that comes to nothing, however long it is.
     nothing = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 400
+    fits = b'{"userIds": []' + b" " * 985 + b"}"
+
+    def read(body: bytes, **headers: str) -> object:
+        answer = httpx.Response(200, stream=httpx.ByteStream(body), headers=headers)
+        return perform(Client("http://sandbox", CANARY, transport=Network(answer), max_bytes=1_000), READ)
+
     packed = {"Content-Encoding": "gzip"}
-    for headers, body in (({}, b"x" * 2_000), (packed, gzip.compress(b" " * 10_000_000)), (packed, nothing)):
-        network = Network(httpx.Response(200, stream=httpx.ByteStream(body), headers=headers))
-        small = Client("http://sandbox", CANARY, transport=network, max_bytes=1_000)
-        with pytest.raises(InvalidResponse, match=r"longer than 1,000 bytes"):
-            perform(small, READ)
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_an_answer_may_be_as_long_as_the_limit(packed: bool) -> None:
-    """Of 1,000 bytes all are read; of one more the error says that it is too long, also where it comes compressed."""
-
-    def answer(length: int) -> httpx.Response:
-        body = b'{"userIds": []' + b" " * (length - 15) + b"}"
-        return raw(200, gzip.compress(body), content_encoding="gzip") if packed else raw(200, body)
-
-    def read(length: int) -> object:
-        by = Client("http://sandbox", CANARY, transport=Network(answer(length)), max_bytes=1_000)
-        return perform(by, READ)
-
-    assert read(1_000) == {"userIds": []}
-    with pytest.raises(InvalidResponse, match=r"it is longer than 1,000 bytes"):
-        read(1_001)
+    assert read(fits) == read(gzip.compress(fits), **packed) == {"userIds": []}
+    for body, headers in (
+        *((fits + b" ", {}), (b"x" * 2_000, {}), (gzip.compress(fits + b" "), packed)),
+        *((gzip.compress(b" " * 10_000_000), packed), (nothing, packed)),
+    ):
+        with pytest.raises(InvalidResponse, match=r"it is longer than 1,000 bytes"):
+            read(body, **headers)
 
 
 def test_a_dripping_answer_ends_with_the_deadline() -> None:
@@ -436,59 +333,73 @@ def test_a_dripping_answer_ends_with_the_deadline() -> None:
                 yield b" "
 
     network = Network(answering=lambda _: httpx.Response(200, stream=Drip()))
-    impatient = Client("http://sandbox", CANARY, transport=network, retry=Clock().retry(max_attempts=1), seconds=0.02)
+    once = Clock().retry(max_attempts=1)
+    impatient = client(network=network, retry=once, seconds=0.02, max_bytes=1_000_000)  # a second's, if it never ended
     with pytest.raises(Unreachable, match=r"no complete response within 0\.02 s"):
         perform(impatient, READ)
     with pytest.raises(WriteOutcomeUnknown):
         perform(impatient, WRITE)
 
 
-def test_a_certificate_is_not_asked_for_twice() -> None:
-    """A certificate that does not fit ends the call at once: it will not fit the next time either."""
-    network = Network(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: it is bad"))
+@pytest.mark.parametrize("what", [READ, WRITE], ids=["read", "write"])
+@listed_cases("said_of_it", "hint", "tries")
+def test_what_keeps_a_connection_from_being_made_is_named(what: What, said_of_it: str, hint: str, tries: int) -> None:
+    """OpenSSL's word for it and what to do, by which check a certificate failed; the next try would get the same."""
+    network = Network(httpx.ConnectError(said_of_it))
     with pytest.raises(Unreachable) as caught:
-        perform(client(network=network), READ)
-    assert len(network.requests) == 1
-    assert "The certificate of sandbox was refused: it is bad." in str(caught.value.hint)
+        perform(client(network=network), what)
+    assert (caught.value.hint, len(network.requests)) == (hint, tries)
 
 
-@listed_cases("said_of_it", "way_out")
-def test_a_refused_certificate_says_which_check_failed(said_of_it: str, way_out: str) -> None:
-    """OpenSSL's word for it and what to do, which is not the same for a date, a name and an unknown authority."""
-    text = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {said_of_it} (_ssl.c:1007)"
-    hint = str(failure(WRITE, httpx.ConnectError(text)).hint)
-    assert hint.startswith(f"The certificate of sandbox was refused: {said_of_it.rstrip('.')}. ")
-    assert way_out in hint
-
-
-@pytest.mark.parametrize(
-    ("said_of_it", "hint"),
-    [
-        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "No TLS at this port of sandbox: check the port"),
-        ("[Errno 111] Connection refused", "Check the workspace's url and the network."),
-    ],
-)
-def test_a_port_without_tls_is_named(said_of_it: str, hint: str) -> None:
-    """Only where TLS got an answer that is none; other failures to connect are about the url or the network."""
-    assert str(failure(WRITE, httpx.ConnectError(said_of_it)).hint).startswith(hint)
+def named_by_project(folder: Path, url: str) -> list[Problem]:
+    """What the project file says of a URL."""
+    (folder / "lmsconf.yaml").write_text(f"workspaces:\n  w: {{url: {json.dumps(url)}}}\n", encoding="utf-8")
+    try:
+        read_project_file(folder)
+    except ProblemsFound as found:
+        return list(found.problems)
+    return []
 
 
 @listed_cases("url")
-def test_only_safe_urls_are_given_a_token(url: str) -> None:
-    """https, or http to this machine, and nothing but a host and a path; what the URL hides is not repeated."""
+def test_only_safe_urls_are_given_a_token(tmp_path: Path, url: str) -> None:
+    """https, or http to this machine, and nothing but a host and a path; what the URL hides is not repeated.
+
+    The project file says the same, with its line.
+    """
+    (problem,) = named_by_project(tmp_path, url)
+    assert (problem.code, str(problem.source)) == ("project/url", "lmsconf.yaml:2:12")
     with pytest.raises(LmsconfError) as caught:
-        Client(url, CANARY, transport=Network(raw(200)))
+        Client(url, CANARY)
     assert caught.value.exit == ExitCode.ERROR
+    assert (
+        caught.value.message == f"the workspace's url cannot be used: {problem.message.removeprefix('workspaces.w: ')}"
+    )
     assert "secret" not in caught.value.message
-    assert caught.value.hint
+    assert caught.value.hint == problem.hint != ""
 
 
-@pytest.mark.parametrize("token", ["", "\n", "two\nlines", "a b", "tok\ten", "tokén", "a\x00", "a\n\n"])
-def test_tokens_that_are_none_are_refused_unseen(token: str) -> None:
-    """One newline at the end is a file's; anything else that no header may hold is refused without repeating it."""
-    with pytest.raises(LmsconfError, match="token") as caught:
-        Client("http://sandbox", token, transport=Network(raw(200)))
-    assert not token.strip() or token not in caught.value.message
+@listed_cases("url")
+def test_safe_urls_are_those_of_the_project_file(tmp_path: Path, url: str) -> None:
+    """With any port and path, and every name of this machine."""
+    assert named_by_project(tmp_path, url) == []
+    Client(url, CANARY).close()
+
+
+@listed_cases("token", "reason")
+def test_credential_and_client_agree_on_tokens(token: str, reason: str) -> None:
+    """One newline at the end is a file's; what no header may hold is refused by both, without repeating it."""
+    found = env_token("T", {"T": token})
+    if not reason:
+        assert found.secret().reveal() == "fine"
+        Client("https://h", token).close()
+        return
+    with pytest.raises(TokenUnavailable) as missing:
+        found.secret()
+    assert missing.value.message == f"the environment variable T does not hold a valid token: {reason}"
+    with pytest.raises(LmsconfError) as refused:
+        Client("https://h", token)
+    assert refused.value.message == f"the token cannot be used: {reason}"
 
 
 @pytest.mark.parametrize("what", [WRITE, CREATE])
@@ -502,11 +413,3 @@ def test_a_client_that_only_reads_sends_no_write(what: What) -> None:
         reading.send("DELETE", "/groups/g-1")
     assert network.requests == []
     assert perform(reading, READ) == {"userIds": []}
-
-
-def test_a_404_of_a_write_tells_nothing_of_the_url() -> None:
-    """Reads have shown that the URL is right before anything is written."""
-    made = Client("https://h.example/api/", CANARY, transport=Network(said(404)))
-    with pytest.raises(Rejected) as caught:
-        made.call("manual-groups.create", body={"name": "A"})
-    assert caught.value.hint is None

@@ -1,8 +1,10 @@
 """A service that is gone ends a run, within two minutes and with few requests more than were wanted."""
 
+import math
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import httpx
 import pytest
@@ -14,66 +16,60 @@ from lmsconf.api.retry_and_rate_limit import Outage, RateLimiter, RetryPolicy
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.files import read_guide_page
 
-from .network import CANARY, Clock, Network, VirtualThreads, said
+from .network import Answering, Clock, Network, Scripted, VirtualThreads, client, one_call, said
 
 MINUTES_2 = 120.0
-Dead = Callable[[httpx.Request], httpx.Response]
+Death = Callable[[Clock], Answering]
 
 
 class Group:
-    """Some clients of one run, on a clock of their own."""
+    """Some clients of one run, on a clock of their own. death: how the service answers them, if not by script."""
 
-    def __init__(self, network: Network, **changes: float) -> None:
-        self.clock, self.network = Clock(), network
-        self.retry = self.clock.retry(**changes)
+    def __init__(self, *script: Scripted, death: Death | None = None) -> None:
+        self.clock = Clock()
+        self.network = Network(*script, answering=death(self.clock) if death else None)
+        self.retry = self.clock.retry()
         self.outage = Outage(self.retry)
 
-    def client(self) -> Client:
-        return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, outage=self.outage)
+    def client(self, **options: Any) -> Client:
+        return client(network=self.network, retry=self.retry, outage=self.outage, **options)
 
     def read(self) -> object:
-        return self.client().call("manual-groups.members", path={"groupId": "g"})
+        return one_call(self.client())
 
 
-def hangs(clock: Callable[[], Clock]) -> Dead:
-    """Says nothing until the client's patience with silence is over."""
+def silent(patience: str, most: float = math.inf) -> Death:
+    """Says nothing until the client's patience with silence, or with the whole request, is over."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        clock().time += request.extensions["timeout"]["read"]
-        raise httpx.ReadTimeout("timed out")
+    def death(clock: Clock) -> Answering:
+        def answer(request: httpx.Request) -> httpx.Response:
+            clock.time += min(most, request.extensions["timeout"][patience])
+            raise httpx.ReadTimeout("timed out")
 
-    return answer
+        return answer
 
-
-def drips(clock: Callable[[], Clock]) -> Dead:
-    """Answers so slowly that only the deadline of the whole request ends it."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        clock().time += min(60.0, request.extensions["timeout"]["pool"])
-        raise httpx.ReadTimeout("no whole answer")
-
-    return answer
+    return death
 
 
 def refuses(_: httpx.Request) -> httpx.Response:
     raise httpx.ConnectError("refused")
 
 
-def says(status: int, **headers: str) -> Dead:
-    return lambda _: said(status, None, **headers)
+def says(status: int, **headers: str) -> Death:
+    return lambda _: lambda _: said(status, None, **headers)
 
 
-DEATHS: dict[str, Callable[[Callable[[], Clock]], Dead]] = {
-    "hanging": hangs,
-    "dripping": drips,
+DEATHS: dict[str, Death] = {
+    "hanging": silent("read"),
+    "dripping": silent("pool", 60.0),
     "refusing": lambda _: refuses,
-    "503 for ever": lambda _: says(503),
-    "503 for ever, come back in a second": lambda _: says(503, Retry_After="1"),
-    "429 for ever": lambda _: says(429),
-    "429 for ever, come back at once": lambda _: says(429, Retry_After="0"),
-    "429 for ever, come back in a minute": lambda _: says(429, Retry_After="60"),
-    "429 for ever, come back tomorrow": lambda _: says(429, Retry_After="86400"),
-    "500 for ever": lambda _: says(500),
+    "503 for ever": says(503),
+    "503 for ever, come back in a second": says(503, Retry_After="1"),
+    "429 for ever": says(429),
+    "429 for ever, come back at once": says(429, Retry_After="0"),
+    "429 for ever, come back in a minute": says(429, Retry_After="60"),
+    "429 for ever, come back tomorrow": says(429, Retry_After="86400"),
+    "500 for ever": says(500),
 }
 
 
@@ -83,31 +79,27 @@ def test_a_dead_service_ends_a_run_in_two_minutes(name: str) -> None:
 
     The one sent first fails as it does alone; the others, if at all, while there is still hope.
     """
-    group: Group
-    network = Network(answering=DEATHS[name](lambda: group.clock))
-    group = Group(network)
+    group = Group(death=DEATHS[name])
     start = group.clock.time
     for _ in range(40):
         with pytest.raises(Unreachable) as caught:
             group.read()
         assert caught.value.exit == ExitCode.UNREACHABLE
     assert group.clock.time - start <= MINUTES_2
-    assert len(network.requests) <= 20
+    assert len(group.network.requests) <= 20
 
 
 @pytest.mark.parametrize("name", ["refusing", "503 for ever"])
 def test_many_clients_send_little_more_than_one(name: str) -> None:
     """Eight clients side by side stop together: at most each one's usual tries, whatever is waiting."""
-    group: Group
-    network = Network(answering=DEATHS[name](lambda: group.clock))
-    group = Group(network)
+    group = Group(death=DEATHS[name])
     gate = threading.Barrier(8, timeout=HANGS)
 
     def job(by: Client) -> None:
         with suppress(threading.BrokenBarrierError):
             gate.wait()
         with suppress(Unreachable):
-            by.call("manual-groups.members", path={"groupId": "g"})
+            one_call(by)
 
     with WorkerPool(group.client, parallelism=8) as pool:
         jobs = [pool.submit(job) for _ in range(8)]
@@ -116,7 +108,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
         gate.abort()
         for one in [pool.submit(job) for _ in range(200)]:
             one.result()
-    assert len(network.requests) <= 8 * 4 + 8
+    assert len(group.network.requests) <= 8 * 4 + 8
 
 
 @pytest.mark.sampled
@@ -130,27 +122,8 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     """Sixteen side by side, of a service that answered before, end after one to two minutes and some tries each."""
     clock = VirtualThreads()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
-    retry = clock.retry(random_number=lambda: luck)
-    rate_limiter, outage = RateLimiter(clock=clock, sleep=clock.sleep), Outage(retry)
-    todo, errors = iter(range(100)), []
-
-    def worker() -> None:
-        by = Client(
-            "http://sandbox",
-            CANARY,
-            transport=network,
-            retry=retry,
-            rate_limiter=rate_limiter,
-            outage=outage,
-        )
-        for _ in todo:
-            try:
-                by.call("manual-groups.members", path={"groupId": "g"})
-            except Unreachable as error:
-                errors.append(error)
-
     start = clock.time
-    clock.run([worker] * 16)
+    errors = clock.read(network, times=100, width=16, random_number=lambda: luck)
     assert 59.0 <= clock.time - start <= MINUTES_2
     assert len(errors) == 99
     assert all("--max-rate" in str(error.hint) for error in errors)
@@ -160,7 +133,7 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
 
 def test_what_was_not_sent_says_so() -> None:
     """The error of a call that was never sent tells why, and claims no tries."""
-    group = Group(Network(httpx.ConnectError("refused")))
+    group = Group(httpx.ConnectError("refused"))
     with pytest.raises(Unreachable, match="refused"):
         group.read()
     with pytest.raises(Unreachable, match="GET /groups/g/members at sandbox: not sent: the service") as caught:
@@ -176,7 +149,7 @@ def test_what_was_not_sent_says_so() -> None:
 def test_any_answer_is_a_sign_of_life(alive: int, failure: int) -> None:
     """Trouble is over with the first answer that is about the request, be it a refusal: then it counts from nothing."""
     trouble, life = said(failure), said(alive, {"userIds": []})
-    group = Group(Network(*([trouble] * 3 + [life]) * 20))
+    group = Group(*([trouble] * 3 + [life]) * 20)
     for _ in range(20):
         with suppress(ApiError):
             group.read()
@@ -185,12 +158,10 @@ def test_any_answer_is_a_sign_of_life(alive: int, failure: int) -> None:
 
 def test_calls_under_way_have_what_is_left() -> None:
     """Each try may take no longer than the run has left, so that the last one ends in time."""
-    group: Group
-    network = Network(answering=drips(lambda: group.clock))
-    group = Group(network)
+    group = Group(death=DEATHS["dripping"])
     with pytest.raises(Unreachable):
         group.read()
-    given = [request.extensions["timeout"]["pool"] for request in network.requests]
+    given = [request.extensions["timeout"]["pool"] for request in group.network.requests]
     assert given[0] == 60.0
     assert given[1] == pytest.approx(MINUTES_2 - 60.0 - 0.5)
     assert len(given) == 2
@@ -198,32 +169,21 @@ def test_calls_under_way_have_what_is_left() -> None:
 
 def test_a_run_that_has_ended_waits_for_nothing() -> None:
     """A thread that it leaves behind stops to wait for a service that asked for it, and sends nothing more."""
-    group: Group
+    group = Group(said(429, None, Retry_After="3000"))
     waited, told = list[float](), list[Exchange]()
 
     def sleep(seconds: float) -> None:
         waited.append(seconds)
         group.outage.stop()
 
-    group = Group(Network(said(429, None, Retry_After="3000")))
-    by = Client(
-        "http://sandbox",
-        CANARY,
-        transport=group.network,
-        retry=group.retry,
-        outage=group.outage,
-        rate_limiter=RateLimiter(clock=group.clock, sleep=sleep),
-        on_call=told.append,
-    )
     with pytest.raises(Unreachable):
-        by.call("manual-groups.members", path={"groupId": "g"})
+        one_call(group.client(told=told, rate_limiter=RateLimiter(clock=group.clock, sleep=sleep)))
     assert (waited, len(group.network.requests), len(told)) == ([60.0], 1, 1)
 
 
 def test_after_as_long_again_a_program_may_begin_anew() -> None:
     """A script that runs on tries again later, and finds the service back."""
-    dead = [httpx.ConnectError("refused")] * 4
-    group = Group(Network(*dead, said(200, {"userIds": []})))
+    group = Group(*[httpx.ConnectError("refused")] * 4, said(200, {"userIds": []}))
     with pytest.raises(Unreachable):
         group.read()
     group.clock.time += MINUTES_2

@@ -18,7 +18,7 @@ from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
 from lmsconf.model.calls import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 
-from .network import Network, client, pages, said
+from .network import Network, client, pages, raw, said
 
 
 def rows(
@@ -46,29 +46,27 @@ def users(*ids: object, total: object = None) -> httpx.Response:
     return said(200, {"users": [{"userId": one} for one in ids], "matchCount": total})
 
 
-def test_a_listing_ends_when_all_that_are_counted_came() -> None:
-    """With a total, no page is asked for beyond it."""
-    network = Network(answering=pages("users", "userId", "abcd", total="matchCount"))
-    found = rows(network)
-    assert (ids(found), found.total, found.incomplete) == (list("abcd"), 4, None)
-    assert skips(network) == [0, 2]
-    assert {request.url.params["limit"] for request in network.requests} == {"2"}
-
-
-def test_without_a_total_only_an_empty_page_is_the_end() -> None:
-    """A short page proves nothing; an empty one does."""
-    network = Network(answering=pages("users", "userId", "abc"))
-    found = rows(network, total=None)
-    assert (ids(found), found.total, found.incomplete) == (list("abc"), None, None)
-    assert skips(network) == [0, 2, 3]
+@pytest.mark.parametrize(
+    ("listed", "limit", "cap", "asked"), [("abcd", 2, 100, [0, 2]), ("abcdefg", 5, 3, [0, 3, 6]), ("", 2, 2, [0])]
+)
+def test_a_listing_ends_when_all_that_are_counted_came(listed: str, limit: int, cap: int, asked: list[int]) -> None:
+    """With a total, no page is asked for beyond it; `skip` advances by what came, however small its pages are."""
+    network = Network(answering=pages("users", "userId", listed, total="matchCount", cap=cap))
+    found = rows(network, limit=limit)
+    assert (ids(found), found.total, found.incomplete) == (list(listed), len(listed), None)
+    assert sorted(skips(network)) == asked
+    assert {request.url.params["limit"] for request in network.requests} == {str(limit)}
 
 
 @listed_cases("listed", "cap", "asked")
 def test_an_empty_page_is_doubted_after_full_pages_only(listed: str, cap: int, asked: list[int]) -> None:
-    """A page is full with as many rows as were asked for, or as the first page had: then the last row is read again."""
+    """A page is full with as many rows as were asked for, or as the first page had: then the last row is read again.
+
+    Without a total only an empty page is the end; a short one proves nothing.
+    """
     network = Network(answering=pages("users", "userId", listed, cap=cap))
     found = rows(network, total=None)
-    assert (ids(found), found.incomplete, skips(network)) == (list(listed), None, asked)
+    assert (ids(found), found.total, found.incomplete, skips(network)) == (list(listed), None, None, asked)
 
 
 @pytest.mark.parametrize(
@@ -84,53 +82,6 @@ def test_an_empty_page_after_full_ones_is_doubted(again: list[str], believed: bo
     assert skips(network)[:4] == [0, 2, 4, 3]
 
 
-def test_smaller_pages_than_asked_for_lose_nobody() -> None:
-    """`skip` advances by what came: a service that caps its pages silently is read whole."""
-    network = Network(answering=pages("users", "userId", "abcdefg", total="matchCount", cap=3))
-    assert ids(rows(network, limit=5)) == list("abcdefg")
-    assert skips(network) == [0, 3, 6]
-
-
-def test_an_empty_listing_is_complete() -> None:
-    """Nobody there is an answer, also without a total."""
-    for total in (0, None):
-        found = rows(Network(users(total=total)))
-        assert (found.rows, found.incomplete) == ((), None)
-
-
-def test_numbers_are_ids_too_and_repeats_are_one_row() -> None:
-    """An id may be a number; a row that shifted onto a second page counts once."""
-    network = Network(users(1, 2, total=3), users("2", 3, total=3))
-    found = rows(network)
-    assert (ids(found), found.incomplete) == (["1", "2", "3"], None)
-
-
-def test_a_count_that_settles_at_the_second_reading_is_complete() -> None:
-    """Somebody joined while the first reading ran: it is read once more, and then all agree."""
-    network = Network(
-        users("a", "b", total=3),
-        users("c", total=4),
-        users(total=4),
-        users("a", "b", total=4),
-        users("c", "d", total=4),
-    )
-    found = rows(network)
-    assert (ids(found), found.incomplete) == (list("abcd"), None)
-
-
-@pytest.mark.parametrize(
-    "first",
-    [
-        [users("a", "b", total=4), users("d", total=3)],
-        [users("b", "c", total=3), users("x", total=4), users("y", total=4)],
-    ],
-)
-def test_a_count_that_moved_between_pages_is_not_believed(first: list[httpx.Response]) -> None:
-    """The number fits at the end, perhaps by chance: somebody may have been skipped, so it is read again."""
-    network = Network(*first, users("b", "c", total=3), users("d", total=3))
-    assert ids(rows(network)) == list("bcd")
-
-
 def test_a_count_that_is_never_reached_is_incomplete() -> None:
     """Pages that are asked for at the same time may come in any order, and the listing is read twice."""
     network = Network(
@@ -140,23 +91,42 @@ def test_a_count_that_is_never_reached_is_incomplete() -> None:
     assert skips(network).count(0) == 2
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ([users("a", "b", total=9)], "a page of users returned only rows that were already read"),
-        ([users("a", "b", total=3), said(200, {"users": [{"name": "x"}]})], "a row of users is missing its userId"),
-        ([users(None, total=1)], "a row of users is missing its userId"),
-        ([users("", total=1)], "a row of users is missing its userId"),
-        ([users(True, total=1)], "a row of users is missing its userId"),
-        ([said(200, {"people": []})], "a page is missing its list of users"),
-        ([said(200, {"users": None})], "a page is missing its list of users"),
-        ([said(200, {"users": None, "matchCount": 0})], "a page is missing its list of users"),
-        ([said(200, {"users": ["a"]})], "a row of users is not an object"),
-    ],
+MISSING = "a row of users is missing its userId"
+NO_LIST = "a page is missing its list of users"
+NOT_JSON = (
+    "GET /users at sandbox answered 200 with a body that cannot be used: "
+    "it is not JSON: Expecting value: line 1 column 1"
 )
-def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], reason: str) -> None:
-    """Counts that disagree twice, pages that repeat, rows without ids, pages without rows: said, never raised."""
-    assert str(rows(Network(*script)).incomplete).partition(" (")[0] == reason
+FIRST = users("a", "b", total=3)
+AGREED = [users("b", "c", total=3), users("d", total=3)]
+SCRIPTS: dict[str, tuple[list[httpx.Response], str, str | None]] = {
+    "a row is on two pages": ([users(1, 2, total=3), users("2", 3, total=3)], "123", None),
+    "a count settles": ([FIRST, users("c", total=4), users(total=4), *AGREED], "bcd", None),
+    "a count falls": ([users("a", "b", total=4), users("d", total=3), *AGREED], "bcd", None),
+    "a count rises": ([users("b", "c", total=3), users("x", total=4), users("y", total=4), *AGREED], "bcd", None),
+    "a page repeats": ([users("a", "b", total=9)], "ab", "a page of users returned only rows that were already read"),
+    "a page is refused": ([FIRST, said(404)], "ab", "GET /users at sandbox answered 404: null"),
+    "a page is no JSON": ([FIRST, raw(200, b"<html>")], "ab", NOT_JSON),
+    "no id on a later page": ([FIRST, said(200, {"users": [{"name": "x"}]})], "ab", MISSING),
+    "no id": ([users(None, total=1)], "", MISSING),
+    "an empty id": ([users("", total=1)], "", MISSING),
+    "a boolean id": ([users(True, total=1)], "", MISSING),
+    "no list": ([said(200, {"people": []})], "", NO_LIST),
+    "null": ([said(200, {"users": None})], "", NO_LIST),
+    "null, and a count of none": ([said(200, {"users": None, "matchCount": 0})], "", NO_LIST),
+    "no object": ([said(200, {"users": ["a"]})], "", "a row of users is not an object"),
+}
+"""What happens → the pages, the rows that were read, and why they may not be all."""
+
+
+@pytest.mark.parametrize(("script", "read", "reason"), SCRIPTS.values(), ids=SCRIPTS)
+def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], read: str, reason: str | None) -> None:
+    """Counts that disagree twice, pages that repeat or fail, rows without ids, pages without rows: said, never raised.
+
+    What came before is kept. A count that moved may fit by chance: all is read once more, and then all agree.
+    """
+    found = rows(Network(*script))
+    assert (ids(found), found.incomplete and found.incomplete.partition(" (")[0]) == (list(read), reason)
 
 
 @pytest.mark.parametrize(
@@ -175,26 +145,13 @@ def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: s
     assert "Nothing is created or deleted from such a response. No dialect key names it" in str(found.incomplete)
 
 
-@pytest.mark.parametrize("broken", [said(404), httpx.Response(200, content=b"<html>")])
-def test_a_page_that_fails_makes_the_listing_incomplete(broken: httpx.Response | Exception) -> None:
-    """What came before is kept, with the reason why it is not all."""
-    found = rows(Network(users("a", "b", total=3), broken))
-    assert ids(found) == ["a", "b"]
-    assert found.incomplete is not None
-    assert "GET /users" in found.incomplete
-
-
-@pytest.mark.parametrize("gone", [said(500), httpx.ReadTimeout("slow")])
-def test_a_service_that_is_gone_is_raised(gone: httpx.Response | Exception) -> None:
-    """A page that never came, however often it was asked for, ends the reading: there is nothing to plan from."""
-    with pytest.raises(Unreachable):
-        rows(Network(users("a", "b", total=3), gone))
-
-
-def test_a_refused_credential_is_raised() -> None:
-    """Nothing else could be read either."""
-    with pytest.raises(Unauthorized):
-        rows(Network(users("a", total=3), said(401)))
+@pytest.mark.parametrize(
+    ("answer", "kind"), [(said(500), Unreachable), (httpx.ReadTimeout("slow"), Unreachable), (said(401), Unauthorized)]
+)
+def test_a_service_that_is_gone_is_raised(answer: httpx.Response | Exception, kind: type[Exception]) -> None:
+    """A page that never comes, or a refused credential, ends the reading: nothing else could be read either."""
+    with pytest.raises(kind):
+        rows(Network(users("a", "b", total=3), answer))
 
 
 def test_pages_whose_place_is_known_are_read_side_by_side() -> None:
@@ -226,14 +183,32 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
     assert [skip for skip in skips(network) if skip != 4] == [0, 2, 3, 5]
 
 
+def row(at: int) -> dict[str, Json]:
+    return {"userId": str(at), "name": "A"}
+
+
+ROW_BYTES = estimate_memory(row(1))
+"""What one of the first ten rows counts for."""
+
+
 class Asked:
-    """Requests for the pages of a listing of so many users, a user each. broken: the page that has no list.
+    """Requests for the pages of a listing of so many users, read within limits. broken: the page that has no list.
 
     told: what was told of expected pages, in order. most: how many pages at a time were asked for and not yet used.
     """
 
-    def __init__(self, total: int, broken: int | None = None) -> None:
-        self.total, self.broken = total, broken
+    def __init__(
+        self,
+        number: int,
+        *,
+        page: int = 1,
+        is_counted: bool = True,
+        broken: int | None = None,
+        rows: int = 10**9,
+        memory: int = 10**9,
+    ) -> None:
+        self.number, self.page, self.is_counted, self.broken = number, page, is_counted, broken
+        self.limit = ListingLimit(rows=rows, memory=memory)
         self.futures: list[tuple[int, bool, Future[Json]]] = []
         self.told: list[tuple[str, int]] = []
         self.used = self.most = 0
@@ -244,17 +219,19 @@ class Asked:
         class Page(Future[Json]):
             def result(self, timeout: float | None = None) -> Json:
                 asked.used += 1
-                return {} if skip == asked.broken else {"users": [{"userId": skip}], "matchCount": asked.total}
+                if skip == asked.broken:
+                    return {}
+                users: list[Json] = [row(at) for at in range(skip, min(skip + asked.page, asked.number))]
+                return {"users": users, "matchCount": asked.number if asked.is_counted else None}
 
         self.futures.append((skip, is_expected, Page()))
         self.most = max(self.most, len(self.futures) - self.used)
         return self.futures[-1][2]
 
     def read(self) -> ListedRows:
-        schema = ListingSchema(listing=USERS, page_size=1)
         *_, listed = read_listing(
             self.ask,
-            schema,
+            ListingSchema(listing=USERS, page_size=self.page, size_limit=self.limit),
             {},
             expect=lambda number: self.told.append(("expect", number)),
             drop=lambda number: self.told.append(("drop", number)),
@@ -265,7 +242,7 @@ class Asked:
 def test_sixteen_pages_are_asked_for_ahead() -> None:
     """After the first page, each page that is used makes room for the next one, until all are there."""
     asked = Asked(40)
-    assert [row["userId"] for row in asked.read().rows] == list(range(40))
+    assert ids(asked.read()) == list(map(str, range(40)))
     assert [(skip, is_expected) for skip, is_expected, _ in asked.futures] == [(at, at > 0) for at in range(40)]
     assert asked.most == 17, "one that is waited for, and sixteen after it"
     assert asked.told == [("expect", 39), ("drop", 0)]
@@ -299,49 +276,26 @@ def test_a_listing_may_be_given_up_while_progress_is_reported() -> None:
     assert not reporting.is_alive()
 
 
-ROW_BYTES = estimate_memory({"userId": "1", "name": "name of 1"})
-"""What one of the rows below counts for."""
-
-
-def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 2, total: bool = False) -> ListedRows:
-    """A listing of so many rows, read with these limits."""
-    everyone: list[Json] = [{"userId": str(at % 10), "name": f"name of {at % 10}"} for at in range(number)]
-    if page == 1:
-        everyone = [{"userId": str(at)} for at in range(number)]
-
-    def request_page(query: Mapping[str, Json], _: bool) -> Future[Json]:
-        skip, response = int(str(query["skip"])), Future[Json]()
-        body: dict[str, Json] = {"users": everyone[skip : skip + page]}
-        response.set_result({**body, "matchCount": number} if total else body)
-        return response
-
-    schema = ListingSchema(
-        listing=USERS,
-        page_size=page,
-        size_limit=ListingLimit(rows=rows, memory=memory),
-    )
-    *_, listed = read_listing(request_page, schema, {})
-    return listed
-
-
 def test_as_many_rows_as_the_limit_allows_are_read() -> None:
     """One more ends the run, be it counted by the service or found while reading."""
-    assert len(limited(4, rows=4).rows) == len(limited(4, rows=4, total=True).rows) == 4
-    with pytest.raises(InvalidResponse, match=r"more users than lmsconf reads: at most 4 are read, but there are more"):
-        limited(5, rows=4)
-    with pytest.raises(InvalidResponse, match=r"it counts 5 of them, and at most 4 are read"):
-        limited(5, rows=4, total=True)
+    for is_counted, found in (
+        (False, "more users than lmsconf reads: at most 4 are read, but there are more"),
+        (True, "it counts 5 of them, and at most 4 are read"),
+    ):
+        assert len(Asked(4, rows=4, page=2, is_counted=is_counted).read().rows) == 4
+        with pytest.raises(InvalidResponse, match=found):
+            Asked(5, rows=4, page=2, is_counted=is_counted).read()
 
 
 def test_rows_may_take_as_much_memory_as_the_limit_allows() -> None:
     """One byte less ends the run, and the sentence says after how many rows."""
-    assert len(limited(4, memory=4 * ROW_BYTES).rows) == 4
+    assert len(Asked(4, page=2, is_counted=False, memory=4 * ROW_BYTES).read().rows) == 4
     with pytest.raises(InvalidResponse, match=r"4 of them take more than 0 MiB of memory"):
-        limited(4, memory=4 * ROW_BYTES - 1)
+        Asked(4, page=2, is_counted=False, memory=4 * ROW_BYTES - 1).read()
 
 
 def test_a_listing_of_too_many_pages_is_left() -> None:
     """Pages of one row each are read up to the limit, and no further."""
-    assert limited(PAGES, page=1).incomplete is None
+    assert Asked(PAGES, is_counted=False).read().incomplete is None
     with pytest.raises(InvalidResponse, match=r"20,002 of them span more than 20,000 pages"):
-        limited(PAGES + 2, page=1)
+        Asked(PAGES + 2, is_counted=False).read()

@@ -6,14 +6,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import httpx
 import pytest
 from flow.shell import lmsconf as run
+from rate_limited import bucket
 from waiting import HANGS, awaited
 
 import lmsconf
@@ -26,12 +25,12 @@ from lmsconf.api.response_limits import (
     listing_limit,
     refuse_oversized_body,
 )
-from lmsconf.api.retry_and_rate_limit import Outage, RateLimiter
+from lmsconf.api.retry_and_rate_limit import RateLimiter
 from lmsconf.api.spec.operations import USERS
-from lmsconf.errors import ApiError, Rejected
+from lmsconf.errors import Rejected
 from lmsconf.model.calls import ListOperation, ReadArguments, RunProgress
 
-from .network import CANARY, Answering, Clock, Network, VirtualThreads, client, pages, raw, said
+from .network import Answering, Clock, Network, VirtualThreads, client, one_call, pages, raw, said
 
 FINE = said(200, {"userIds": []})
 
@@ -75,11 +74,13 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
     assert len([gap for gap in gaps if gap > 1 / limit + 1e-9]) == 1
 
 
+@pytest.mark.parametrize("answers", [0, 3])
 @pytest.mark.parametrize(("told", "waited"), [(None, 1 / 20), (0.0, 0.0), (3.0, 3.0)])
-def test_after_a_refusal_the_next_request_waits(told: float | None, waited: float) -> None:
-    """As long as the service says; where it says nothing, for one turn at the rate that was learnt."""
+def test_after_a_refusal_the_next_request_waits(told: float | None, waited: float, answers: int) -> None:
+    """As long as the service says; else for one turn at 20 a second, if too little was answered to halve its rate."""
     clock = Clock()
     learning = rate_limiter(clock)
+    answered(learning, clock, 1.0, answers)
     learning.record_rate_limited(clock.time, told)
     start = clock.time
     assert learning.rate() == 20.0
@@ -102,16 +103,6 @@ def test_all_wait_for_the_time_that_one_was_told() -> None:
     assert times == pytest.approx([7.0, 7.05, 7.1], rel=0.01)
 
 
-@pytest.mark.parametrize("answers", [0, 3])
-def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -> None:
-    """Where too little was answered to halve its rate, twenty a second is where it begins, not one."""
-    clock = Clock()
-    learning = rate_limiter(clock)
-    answered(learning, clock, 1.0, answers)
-    learning.record_rate_limited(clock.time, None)
-    assert learning.rate() == 20.0
-
-
 @pytest.mark.parametrize("left", [3.0, 7.0])
 def test_nobody_waits_in_vain_for_a_time_that_the_service_named(left: float) -> None:
     """A Retry-After that takes all that is left of the run's budget, or more, is not waited for."""
@@ -122,67 +113,48 @@ def test_nobody_waits_in_vain_for_a_time_that_the_service_named(left: float) -> 
     assert clock.waits == []
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_clients_report_to_their_rate_limiter(status: int) -> None:
-    """A client that is refused slows the others of its run down."""
+@pytest.mark.parametrize(
+    ("answer", "waits"),
+    [
+        (said(429, None, Retry_After="4"), [4.0, pytest.approx(1 / 30, rel=0.05)]),
+        (said(503, None, Retry_After="4"), [4.0, pytest.approx(1 / 30, rel=0.05)]),
+        (said(500), [0.5]),
+    ],
+    ids=[429, 503, 500],
+)
+def test_clients_report_to_their_rate_limiter(answer: httpx.Response, waits: list[float]) -> None:
+    """A client that is refused as too many slows the others of its run down; an error of one call slows nobody."""
     clock = Clock()
     shared = rate_limiter(clock)
-    told = Client("http://sandbox", CANARY, transport=Network(said(status, None, Retry_After="4"), FINE),
-                  retry=clock.retry(), rate_limiter=shared)  # fmt: skip
-    once = clock.retry(max_attempts=1)
-    other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=once, rate_limiter=shared)
-    told.call("manual-groups.members", path={"groupId": "g"})
-    other.call("manual-groups.members", path={"groupId": "g"})
-    assert clock.waits == [4.0, pytest.approx(1 / 30, rel=0.05)]
-
-
-def test_an_error_of_one_call_slows_nobody() -> None:
-    """A 500 is about one call; only "too many" and "unavailable" are about the rate."""
-    clock = Clock()
-    shared = rate_limiter(clock)
-    with suppress(ApiError):
-        client(said(500), clock=clock).call("manual-groups.members", path={"groupId": "g"})
-    assert shared.rate() is None
+    one_call(client(answer, FINE, clock=clock, rate_limiter=shared))
+    one_call(client(FINE, clock=clock, rate_limiter=shared))
+    assert clock.waits == waits
 
 
 # A service that limits the rate and never says when to come again is read to the end, nearly as fast as it lets.
 
 
 CALLS = 300
-Limiter = Callable[[], bool]
-"""Whether one more request is let through now."""
+Limit = Callable[[VirtualThreads], Callable[[], float]]
+"""How long one more request has to wait now: 0 where it is let through."""
 
 
-def bucket(clock: VirtualThreads, rate: float, burst: float) -> Limiter:
-    """A token bucket."""
-    held = [burst, clock.time]
-
-    def let() -> bool:
-        held[:] = [min(burst, held[0] + (clock.time - held[1]) * rate), clock.time]
-        if held[0] < 1:
-            return False
-        held[0] -= 1
-        return True
-
-    return let
-
-
-def window(clock: VirtualThreads, rate: float, seconds: float) -> Limiter:
+def window(clock: VirtualThreads, rate: float, seconds: float) -> Callable[[], float]:
     """At most so many in any stretch of so many seconds; what was refused does not count."""
     times: deque[float] = deque()
 
-    def let() -> bool:
+    def wait() -> float:
         while times and clock.time - times[0] >= seconds:
             times.popleft()
         if len(times) >= rate * seconds:
-            return False
+            return seconds - (clock.time - times[0])
         times.append(clock.time)
-        return True
+        return 0.0
 
-    return let
+    return wait
 
 
-LIMITERS: dict[str, Callable[[VirtualThreads, float], Limiter]] = {
+LIMITS: dict[str, Callable[[VirtualThreads, float], Callable[[], float]]] = {
     "a bucket of one": lambda clock, rate: bucket(clock, rate, 1.0),
     "a bucket of a second": lambda clock, rate: bucket(clock, rate, rate),
     "a window of a second": lambda clock, rate: window(clock, rate, 1.0),
@@ -191,13 +163,13 @@ LIMITERS: dict[str, Callable[[VirtualThreads, float], Limiter]] = {
 
 
 @pytest.mark.sampled(day=72, gate=4)
-@pytest.mark.parametrize("name", LIMITERS)
+@pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("rate", [4.0, 10.0])
 @pytest.mark.parametrize("width", [4, 16])
 @pytest.mark.parametrize(("status", "seed"), [(429, 1), (429, 2), (503, 3)])
 def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width: int, status: int, seed: int) -> None:
     """Three hundred reads and no failure, in at most 1.6 times as long as the limit needs, with few refusals."""
-    took, refused = read_behind(lambda clock: LIMITERS[name](clock, rate), width=width, status=status, seed=seed)
+    took, refused = read_behind(lambda clock: LIMITS[name](clock, rate), width=width, status=status, seed=seed)
     assert took <= 1.6 * CALLS / rate
     assert refused <= CALLS / 5
 
@@ -215,45 +187,21 @@ def test_a_bucket_is_emptied_as_fast_as_it_fills(rate: float, seconds: float, as
 
 
 def read_behind(
-    limiter: Callable[[VirtualThreads], Limiter],
-    *,
-    width: int,
-    status: int = 429,
-    seed: int = 1,
-    rate: float | None = None,
+    limit: Limit, *, width: int, status: int = 429, seed: int = 1, rate: float | None = None
 ) -> tuple[float, int]:
     """The seconds that all reads take, and how many are refused. rate: in a Retry-After, in whole seconds."""
     clock = VirtualThreads(seed)
-    let = limiter(clock)
-    refused: list[float] = []
+    wait, start, refused = limit(clock), clock.time, list[float]()
     headers = {} if rate is None else {"Retry_After": str(math.ceil(1 / rate))}
 
     def answer(_: httpx.Request) -> httpx.Response:
-        fine = let()
+        is_refused = wait() > 0
         clock.sleep(0.02)
-        if not fine:
+        if is_refused:
             refused.append(clock.time)
-        return said(200, {"userIds": []}) if fine else said(status, None, **headers)
+        return said(status, None, **headers) if is_refused else FINE
 
-    network, retry = Network(answering=answer), clock.retry()
-    todo = iter(range(CALLS))
-
-    def worker(rate_limiter: RateLimiter, outage: Outage) -> None:
-        with Client(
-            "http://sandbox",
-            CANARY,
-            transport=network,
-            retry=retry,
-            rate_limiter=rate_limiter,
-            outage=outage,
-        ) as by:
-            for _ in todo:
-                assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
-
-    outage = Outage(retry)
-    jobs = [partial(worker, RateLimiter(clock=clock, sleep=clock.sleep), outage)] * width
-    start = clock.time
-    clock.run(jobs)
+    assert clock.read(Network(answering=answer), times=CALLS, width=width) == []
     return clock.time - start, len(refused)
 
 
@@ -268,18 +216,6 @@ def echo(request: httpx.Request) -> httpx.Response:
 def members(*groups: str) -> list[ReadArguments]:
     """Requests for the members of these groups."""
     return [({"groupId": group}, {}) for group in groups]
-
-
-def hold(pool: WorkerPool, opened: threading.Event) -> None:
-    """Keeps one worker of the pool busy until the event is set."""
-    begun = threading.Event()
-
-    def job(_: Client) -> None:
-        begun.set()
-        awaited(opened)
-
-    pool.submit(job)
-    awaited(begun)
 
 
 @pytest.mark.parametrize("operation", [one.id for one in client(raw(200)).spec.operations.values() if one.writes])
@@ -374,18 +310,22 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
 
 def test_a_crew_that_is_abandoned_ends_at_once() -> None:
     """After an interrupt, what has not begun is cancelled and nobody waits for what runs."""
-    opened = threading.Event()
+    begun, opened, waiting = threading.Event(), threading.Event(), list[Future[None]]()
+
+    def job(_: Client) -> None:
+        begun.set()
+        awaited(opened)
 
     def interrupted() -> None:
         with WorkerPool(lambda: client(raw(200)), parallelism=1) as pool:
-            hold(pool, opened)
+            pool.submit(job)
+            awaited(begun)
             waiting.append(pool.submit(lambda _: None))
             raise KeyboardInterrupt
 
-    waiting: list[Future[None]] = []
     with pytest.raises(KeyboardInterrupt):
-        interrupted()  # the job that it leaves waits for what is set only now
-    opened.set()
+        interrupted()
+    opened.set()  # the job that it leaves waits for what is set only now
     with pytest.raises(CancelledError):
         waiting[0].result(HANGS)
 

@@ -57,16 +57,7 @@ def test_keys_are_taken_out(text: str, shown: str) -> None:
     assert redact_secrets(shown) == shown
 
 
-WORDS = [
-    "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
-    "x-ms-signature", "awsaccesskeyid", "googleaccessid", "key-pair-id", "policy", "sig", "signature", "jwt",
-    "assertion", "token", "access_token", "access-token", "accesstoken", "refresh_token", "id_token", "auth_token",
-    "login_token", "session_token", "security_token", "api_key", "api-key", "apikey", "secret", "client_secret",
-    "client-secret", "clientsecret", "password", "passwd", "authorization",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("word", WORDS)
+@listed_cases("word")
 def test_every_word_for_a_key_hides_what_it_names(word: str) -> None:
     """In a link, in a pair, in a member and in a member within a text, in small and in capital letters."""
     for name in (word, word.upper()):
@@ -84,23 +75,15 @@ def test_other_words_stay(text: str) -> None:
 
 def test_known_tokens_are_hidden_in_every_form() -> None:
     """As it is, as JSON writes it, and as a URL does. What is too short to be a token is none."""
-    register_secret(ODD)
-    register_secret("sandbox")
-    texts = [ODD, json.dumps({"echo": ODD}), json.dumps(f"a {ODD} b"), quote(ODD), quote(ODD, safe="")]
-    assert not [text for text in texts if "canary" in redact_registered_tokens(f"you sent {text} here")]
+    for token in (ODD, "sandbox", "eight4in"):
+        register_secret(token)
+    forms = f"{ODD} {json.dumps(ODD)} {quote(ODD)} {quote(ODD, safe='')} {json.dumps({'echo': ODD})}"
+    assert redact_registered_tokens(forms) == '*** "***" *** *** {"echo": "***"}'
     assert redact_registered_tokens("Workspace sandbox") == "Workspace sandbox"
-    register_secret("eight4in")
     assert redact_registered_tokens("it was eight4in.") == "it was ***."
     for part in ("eight4in-and", "eight4in-and-more", "and-more"):
         register_secret(part)
     assert redact_registered_tokens("it was eight4in-and-more.") == "it was ***."
-
-
-def test_nothing_is_left_of_a_token_that_json_escapes() -> None:
-    """A quotation mark or a backslash in it is two characters there."""
-    token = 'canary"with\\two-4712'
-    register_secret(token)
-    assert redact_registered_tokens(f"{token} {json.dumps(token)} {quote(token)}") == '*** "***" ***'
 
 
 def test_long_answers_take_no_time() -> None:
@@ -123,6 +106,7 @@ FAILURES: dict[str, Callable[[], httpx.Response | Exception]] = {
     "a number": lambda: raw(200, b'{"x": 1e999}' + ECHO),
     "text in the middle of a long body": lambda: raw(400, b"x" * 65_500 + b" " + ECHO),
     "cut in the middle": lambda: raw(400, b" " * (64 * 1024 - len("token-canary")) + CANARY.encode()),
+    "where the excerpt ends": lambda: raw(400, b"x" * 285 + b" " + CANARY.encode()),
     "lost": lambda: httpx.ReadError(f"lost at {CANARY} of {LINK}"),
     "not sent": lambda: httpx.ConnectError(f"no way to {LINK} with {JWT}"),
     "bad url": lambda: httpx.InvalidURL(f"{LINK}"),

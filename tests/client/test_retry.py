@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from itertools import product
 
 import httpx
 import pytest
@@ -11,37 +11,42 @@ from texts import listed_cases
 from lmsconf.api.client import Client
 from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.transport import FAILURES, NEVER_SENT, NOT_SENT
-from lmsconf.errors import ApiError, LmsconfError, ProblemsFound, Unreachable, WriteOutcomeUnknown
-from lmsconf.project.config_reader import read_project_file
-from lmsconf.project.credentials import TokenUnavailable, env_token
-from lmsconf.support.url_rules import token_problem
+from lmsconf.errors import ApiError, LmsconfError, Unreachable, WriteOutcomeUnknown
 
 from .network import CANARY, Clock, Network, client, one_call, raw, said
 
 FINE = said(200, {"userIds": []})
 
 
-def read(*script: httpx.Response | Exception, clock: Clock | None = None) -> int:
-    """How many times a read was sent."""
+def times(*script: httpx.Response | Exception, writes: bool = False, clock: Clock | None = None) -> int:
+    """How many times a read or a write was sent."""
     network = Network(*script)
     with suppress(ApiError):
-        client(network=network, clock=clock).call("manual-groups.members", path={"groupId": "g"})
+        one_call(client(network=network, clock=clock), writes=writes)
     return len(network.requests)
 
 
-def write(*script: httpx.Response | Exception, clock: Clock | None = None) -> int:
-    """How many times a write was sent."""
-    network = Network(*script)
-    with suppress(ApiError):
-        client(network=network, clock=clock).call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
-    return len(network.requests)
+LATER = (None, "0", "1", "Tue, 14 Nov 2023 22:13:25 GMT")
 
 
-@pytest.mark.parametrize("passing", [500, 502, 503, 504])
-def test_a_read_is_tried_again_after_what_passes(passing: int) -> None:
-    """A read may always be repeated: at most four times, and no more once it is answered."""
-    assert read(said(passing), FINE) == 2
-    assert read(said(passing)) == 4
+@pytest.mark.parametrize(
+    ("statuses", "retry_after", "reads", "writes"),
+    [
+        ((500, 502, 504), LATER, 2, 1),  # behind a gateway that failed, the write may have arrived
+        ((503,), (None,), 2, 1),
+        ((503,), LATER[1:], 2, 2),
+        ((429,), LATER, 2, 2),
+        ((301, 400, 401, 403, 404, 501), LATER, 1, 1),
+    ],
+    ids=["failed", "perhaps done", "not done", "too many", "refused"],
+)
+def test_a_write_that_may_have_been_done_is_never_repeated(
+    statuses: tuple[int, ...], retry_after: tuple[str | None, ...], reads: int, writes: int
+) -> None:
+    """A read is sent again after what passes; a write only after 429, or 503 with a Retry-After: later, not perhaps."""
+    for status, asked in product(statuses, retry_after):
+        answer = said(status, None, **({} if asked is None else {"Retry_After": asked}))
+        assert (times(answer, FINE), times(answer, FINE, writes=True)) == (reads, writes), (status, asked)
 
 
 def test_too_many_is_tried_again_as_long_as_patience_lasts() -> None:
@@ -56,7 +61,7 @@ def test_too_many_is_tried_again_as_long_as_patience_lasts() -> None:
         assert "--max-rate" in str(caught.value.hint)
         assert 85.0 <= clock.time - 1_000.0 <= 120.0
         assert len(network.requests) <= 25
-    assert write(*[said(429)] * 12, raw(200)) == 13
+    assert times(*[said(429)] * 12, FINE, writes=True) == 13
 
 
 def test_at_once_is_believed_once() -> None:
@@ -70,51 +75,11 @@ def test_at_once_is_believed_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("lasting", [301, 400, 401, 403, 404, 501])
-def test_what_lasts_is_not_tried_again(lasting: int) -> None:
-    """Asking again does not change a refusal."""
-    assert read(said(lasting)) == write(said(lasting)) == 1
-
-
-@pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ConnectError])
-def test_a_read_is_tried_again_after_silence(error: type[httpx.TransportError]) -> None:
-    """Whatever the network did to a read, it may be repeated."""
-    assert read(error("gone"), FINE) == 2
-
-
-@pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout])
-def test_a_write_that_never_left_is_tried_again(error: type[httpx.TransportError]) -> None:
-    """Where nothing was sent, nothing can happen twice."""
-    assert write(error("no"), raw(200)) == 2
-
-
-@pytest.mark.parametrize(
-    "lost",
-    [httpx.ReadTimeout("t"), httpx.WriteError("w"), httpx.RemoteProtocolError("p"), said(500), said(502), said(503)],
-)
-def test_a_write_that_may_have_been_done_is_never_repeated(lost: httpx.Response | Exception) -> None:
-    """A lost answer to a write is for somebody who can look at what is there."""
-    assert write(lost, raw(200)) == 1
-
-
-@pytest.mark.parametrize("status", [500, 502, 504])
-@pytest.mark.parametrize("asked", ["0", "1", "Tue, 14 Nov 2023 22:13:25 GMT"])
-def test_a_retry_after_beside_a_failure_repeats_no_write(status: int, asked: str) -> None:
-    """Only 503 says with it that nothing was done: behind a gateway that failed, the write may have arrived."""
-    assert write(said(status, None, Retry_After=asked), raw(200)) == 1
-
-
-def test_a_write_is_repeated_where_the_service_says_it_was_not_done() -> None:
-    """429, and 503 with a Retry-After, mean "later", not "perhaps"."""
-    assert write(said(429), raw(200)) == 2
-    assert write(said(503, None, Retry_After="1"), raw(200)) == 2
-
-
 def test_waits_grow_with_jitter() -> None:
-    """The longest wait doubles with each try, and chance takes up to half of it."""
+    """A read is tried four times; the longest wait doubles with each try, and chance takes up to half of it."""
     clock = Clock()
-    read(said(500), clock=clock)
-    assert clock.waits == [0.5, 1.0, 2.0]
+    assert [times(said(status), clock=clock) for status in (500, 502, 503, 504)] == [4] * 4
+    assert clock.waits[:3] == [0.5, 1.0, 2.0]
     assert RetryPolicy(random_number=lambda: 0.25).wait_before_retry(3, 0.0) == 1.25
 
 
@@ -153,7 +118,7 @@ def test_a_long_wait_that_the_service_asks_for_is_waited() -> None:
     """Five minutes, and then ten: the answer after them counts, whatever a run without such a word would wait."""
     clock = Clock()
     long = [said(429, None, Retry_After="300"), said(503, None, Retry_After="600")]
-    assert read(*long, FINE, clock=clock) == 3
+    assert times(*long, FINE, clock=clock) == 3
     assert clock.time - 1_000.0 == pytest.approx(900.0)
 
 
@@ -222,11 +187,11 @@ def made(kind: type[Exception]) -> Exception:
     return error
 
 
-def sent(what: str, error: Exception) -> tuple[ApiError, int]:
+def sent(error: Exception, *, writes: bool) -> tuple[ApiError, int]:
     """The error that a read or a write ends in, and how often it was sent."""
     network = Network(error)
     with pytest.raises(ApiError) as caught:
-        one_call(client(network=network), writes=what == "write")
+        one_call(client(network=network), writes=writes)
     return caught.value, len(network.requests)
 
 
@@ -241,7 +206,7 @@ def test_every_error_of_httpx_is_looked_at() -> None:
 @pytest.mark.parametrize("kind", [*all_of_httpx(), OSError, ConnectionResetError], ids=lambda kind: kind.__name__)
 def test_no_error_of_a_transport_slips_by(kind: type[Exception]) -> None:
     """A write is repeated only where it was surely not sent; elsewhere it is WriteOutcomeUnknown. The cause is kept."""
-    (read, reads), (write, writes) = sent("read", made(kind)), sent("write", made(kind))
+    (read, reads), (write, writes) = sent(made(kind), writes=False), sent(made(kind), writes=True)
     ambiguous = kind.__name__ not in BEFORE_THE_FIRST_BYTE | NEVER
     assert type(read) is Unreachable
     assert type(write) is (WriteOutcomeUnknown if ambiguous else Unreachable)
@@ -256,89 +221,5 @@ def test_an_error_that_is_not_listed_is_open() -> None:
     class NewConnectError(httpx.ConnectError):
         pass
 
-    error, times = sent("write", NewConnectError("new"))
+    error, times = sent(NewConnectError("new"), writes=True)
     assert (type(error), times) == (WriteOutcomeUnknown, 1)
-
-
-def test_a_certificate_is_final() -> None:
-    """A certificate that does not fit will not fit the next time either."""
-    error, times = sent("write", httpx.ConnectError("certificate verify failed: self-signed certificate"))
-    assert (type(error), times) == (Unreachable, 1)
-
-
-# One rule for URLs and one for tokens: the project file and the client never disagree.
-
-
-GOOD = [
-    "https://h",
-    "https://h:1/api/",
-    "http://127.0.0.2",
-    "http://127.1.2.3:80",
-    "http://[::1]:9",
-    "http://LOCALHOST",
-]
-BAD = [
-    "https://h:0",
-    "https://h/a b",
-    "https://h/ä",
-    "https://h/a@b",
-    "http://h",
-    "https://h?",
-    "https://h\\x",
-    "ftp://h",
-]
-
-
-def accepted(url: str) -> bool:
-    """Whether a client takes the URL."""
-    try:
-        Client(url, CANARY, transport=httpx.MockTransport(lambda _: httpx.Response(200))).close()
-    except LmsconfError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("url", GOOD + BAD)
-def test_project_file_and_client_agree_on_urls(tmp_path: Path, url: str) -> None:
-    """What one of them refuses, the other does; the file's line is named, and both give the same reason."""
-    quoted = url.replace("\\", "\\\\")
-    (tmp_path / "lmsconf.yaml").write_text(f'workspaces:\n  w: {{url: "{quoted}"}}\n')
-    if url in GOOD:
-        read_project_file(tmp_path)
-        assert accepted(url)
-        return
-    with pytest.raises(ProblemsFound) as found:
-        read_project_file(tmp_path)
-    (problem,) = found.value.problems
-    assert (problem.code, str(problem.source)) == ("project/url", "lmsconf.yaml:2:12")
-    with pytest.raises(LmsconfError) as refused:
-        Client(url, CANARY)
-    assert problem.message.removeprefix("workspaces.w: ") in refused.value.message
-    assert problem.hint == refused.value.hint
-
-
-@pytest.mark.parametrize("token", ["\n", "a b", "tok\ten", "tokén", "a\x7f", "two\nlines", "fine", "fine\r\n"])
-def test_credential_and_client_agree_on_tokens(token: str) -> None:
-    """The same texts can be a token, and neither shows what cannot."""
-    found = env_token("T", {"T": token})
-    if token.startswith("fine"):
-        assert found.secret().reveal() == "fine"
-        Client("https://h", token).close()
-        return
-    with pytest.raises(TokenUnavailable) as missing:
-        found.secret()
-    with pytest.raises(LmsconfError) as refused:
-        Client("https://h", token)
-    assert (
-        missing.value.message.partition("does not hold a valid token: ")[2]
-        == refused.value.message.partition("used: ")[2]
-        != ""
-    )
-
-
-@pytest.mark.parametrize("token", ["Bearer abc", "bearer abc"])
-def test_the_word_before_a_token_is_no_part_of_it(token: str) -> None:
-    """It is told, and not the token."""
-    reason = token_problem(token)
-    assert reason == "it begins with the word Bearer, which is not a part of the token"
-    assert token_problem(token.partition(" ")[2]) is None

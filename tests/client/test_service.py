@@ -1,21 +1,16 @@
 """Service: every operation as a typed method, in the specification's names whatever the dialect says."""
 
 import json
-import re
-import socket
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httpx
 import pytest
-from waiting import HANGS
+from texts import listed_cases
 
-from lmsconf.api import LEFT_OUT, Service
+from lmsconf.api import Service
 from lmsconf.errors import InvalidResponse, ProblemsFound, WriteOutcomeUnknown
 
-from .network import CANARY, Network, client, pages, raw, said
-
-Call = Callable[[Service], object]
+from .network import CANARY, Network, client, pages, raw, said, typed_call
 
 
 def service(
@@ -30,15 +25,6 @@ def sent(request: httpx.Request) -> object:
     return json.loads(request.content) if request.content else None
 
 
-def test_either_identifier_signs_in() -> None:
-    """POST /auth takes the user's id or the e-mail, and sends only what is given."""
-    network = Network(said(200, {"preSignedInLink": "https://a.example/x", "expiresAt": 1_767_225_600_000}))
-    given = service(network=network)
-    assert given.auth.create(email="a@x.example")["expiresAt"] == 1_767_225_600_000
-    given.auth.create(user_id="u")
-    assert [sent(request) for request in network.requests] == [{"email": "a@x.example"}, {"userId": "u"}]
-
-
 def test_the_asking_person_goes_as_a_header() -> None:
     """The optional header of a progress record's status is sent when it is given, under the dialect's name."""
     network = Network(said(200, {"progressId": "p", "status": "DONE"}))
@@ -50,14 +36,6 @@ def test_the_asking_person_goes_as_a_header() -> None:
     with pytest.raises(ValueError, match="cannot be the header"):
         given.certificates.status("p", service_calling_user_id="u\r\nX-Evil: 1")
     assert len(network.requests) == 2
-
-
-def test_null_and_left_out_differ() -> None:
-    """None clears what can be cleared; LEFT_OUT, the default, sends nothing."""
-    network = Network(raw(204))
-    given = service(network=network)
-    given.content_targets.create("c", user_id="u", start_time=None, finish_time=LEFT_OUT)
-    assert sent(network.requests[0]) == {"contentId": "c", "userId": "u", "startTime": None}
 
 
 def test_the_dialect_stays_inside() -> None:
@@ -120,29 +98,22 @@ def test_listings_are_read_page_after_page() -> None:
     assert len(network.requests) == 4
 
 
-def test_a_listing_that_repeats_itself_is_an_error() -> None:
-    """A service that ignores `skip` would go on for ever: the second equal page is a InvalidResponse."""
-    given, _ = paged(lambda request: said(200, {"groups": [{"groupId": "a", "name": "A"}]}))
-    with pytest.raises(InvalidResponse, match="only rows that were already read"):
-        list(given.groups.list_all())
-    given, _ = paged(lambda request: said(200, {"list": [{"userId": "u"}]}))
-    with pytest.raises(InvalidResponse, match="only rows that were already read"):
-        list(given.analytics.results_all())
-
-
-def test_a_listing_that_is_not_whole_is_an_error() -> None:
-    """Fewer rows than the service counts are not passed off as all of them, and neither is a page without a list."""
-    given, _ = paged(lambda request: said(200, {"matchCount": 2, "users": _first(request, [{"userId": "u"}])}))
-    with pytest.raises(InvalidResponse, match="1 users received, but the service counts 2"):
-        list(given.users.list_all())
-    given, _ = paged(lambda request: said(200, {"users": None}))
-    with pytest.raises(InvalidResponse, match="missing its list of users"):
-        list(given.users.list_all())
-
-
-def _first(request: httpx.Request, rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows on the first page, none on the others."""
-    return rows if request.url.params["skip"] == "0" else []
+@pytest.mark.parametrize(
+    ("listing", "first", "others", "message"),
+    [
+        ("groups.list_all", *[{"groups": [{"groupId": "a", "name": "A"}]}] * 2, "only rows that were already read"),
+        ("analytics.results_all", *[{"list": [{"userId": "u"}]}] * 2, "only rows that were already read"),
+        ("users.list_all", {"users": [{"userId": "u"}], "matchCount": 2}, {"users": [], "matchCount": 2},
+         "1 users received, but the service counts 2"),
+        ("users.list_all", {"users": None}, {}, "missing its list of users"),
+    ],
+    ids=["repeats", "repeats without ids", "too few", "no list"],
+)  # fmt: skip
+def test_a_listing_that_is_not_whole_is_an_error(listing: str, first: object, others: object, message: str) -> None:
+    """A service that ignores `skip` would go on for ever; and fewer rows than it counts are not passed off as all."""
+    given, _ = paged(lambda request: said(200, first if request.url.params.get("skip") == "0" else others))
+    with pytest.raises(InvalidResponse, match=message):
+        typed_call(given, listing, {})
 
 
 def test_pages_are_asked_for_where_the_operation_says_so() -> None:
@@ -164,64 +135,27 @@ def test_pages_are_asked_for_where_the_operation_says_so() -> None:
     assert sent(network.requests[-1]) == {"text": "a", "skip": 0, "limit": 3}
 
 
-MISUSES: list[tuple[Call, str]] = [
-    (lambda s: s.users.get(None), "users.get: path.userId must be string"),
-    (lambda s: s.users.delete(None), "users.delete: path.userId must be string"),
-    (lambda s: s.users.delete(""), "users.delete: path.userId must be longer than"),
-    (lambda s: s.users.get(7), "users.get: path.userId must be string"),
-    (lambda s: s.user_access.make_admin("u", "no"), "path.endow must be boolean"),
-    (lambda s: s.user_access.set("u", "GRANT", "learn"), "path.action must be one of ['ADD', 'REMOVE']"),
-    (lambda s: s.users.disable_payment("u", "false"),
-     "users.disable-payment: body.disablePayment must be boolean"),
-    (lambda s: s.users.list(limit=-1), "users.list: query.limit must be bigger than or equal to 0"),
-    (lambda s: s.users.list(limit=2**31), "users.list: query.limit must be smaller than or equal to 2147483647"),
-    (lambda s: s.users.list(limit=1.0), "users.list: limit cannot be a float"),
-    (lambda s: s.users.list(skip=True), "users.list: query.skip must be integer"),
-    (lambda s: next(s.users.list_all(filter=5)), "users.list: query.filter must be string"),
-    (lambda s: s.users.search(limit=-1), "users.search: body.limit must be bigger than or equal to 0"),
-    (lambda s: s.users.search(metadata={"a": 1}), "body.metadata.a must be string"),
-    (lambda s: s.auth.create(), "auth.create: body must contain at least one of userId, email"),
-    (lambda s: s.users.create(None), "users.create: body must contain ['email'] properties"),
-    (lambda s: s.custom_fields.create("A", "CHOICE"), "custom-fields.create: body must contain ['choices'] properties"),
-    (lambda s: s.custom_fields.create("A", "DATE"), "body.type must be one of ['CHOICE', 'TEXT', 'MULTI_SELECT']"),
-    (lambda s: s.custom_fields.create("A", "CHOICE", choices=[{}]),
-     "custom-fields.create: body.choices[0] must contain ['name'] properties"),
-    (lambda s: s.content_targets.create("c"), "body must contain exactly one of userId, targetId"),
-    (lambda s: s.content_targets.create("c", user_id="u", start_time=[5]),
-     "content-targets.create: body.startTime must be string or integer or null"),
-    (lambda s: s.content_targets.delete("", "GROUP", "c"), "content-targets.delete: body.targetId must be longer than"),
-    (lambda s: s.content_targets.list(""), "content-targets.list: query.contentId must be longer than"),
-    (lambda s: s.content.list(group_ids=[]), "content.list: query.groupIds[] must contain at least 1 items"),
-    (lambda s: s.content.list(group_ids=[""]), "query.groupIds[][0] must be longer than"),
-    (lambda s: s.content.list(group_ids="g"), "content.list: query.groupIds[] must be array"),
-    (lambda s: s.analytics.results(group_ids=[]), "analytics.results: body.groupIds must contain at least 1 items"),
-    (lambda s: s.groups.add_members("g", ("u",)), "userIds cannot be a tuple"),
-    (lambda s: s.users.update_custom_field_choice("u", choice=["f"]), "CHOICE must be object"),
-    (lambda s: s.users.update_custom_field_choice("u", choice={"f": ["c"]}),
-     "users.update-custom-field-choice: CHOICE.f must be string or null"),
-    (lambda s: s.users.update_custom_field_choice("u", text={"f": 1}),
-     "users.update-custom-field-choice: TEXT.f must be string or null"),
-    (lambda s: s.users.update_custom_field_choice("u", multi_select={"f": ["c", 1]}),
-     "users.update-custom-field-choice: MULTI_SELECT.f[1] must be string"),
-    (lambda s: s.users.update_custom_field_choice("u", multi_select={"f": None}),
-     "users.update-custom-field-choice: MULTI_SELECT.f must be array"),
-    (lambda s: s.users.update_custom_field_choice("u", text={1: "c"}),
-     "users.update-custom-field-choice: TEXT must be named by propertyName definition"),
-    (lambda s: s.users.update_custom_field_choice("u", choice={"f": "c"}, text={"f": "c"}),
-     "users.update-custom-field-choice: f is answered twice"),
-    (lambda s: s.certificates.status("p", service_calling_user_id=5),
-     "headers.Service-Calling-User-Id must be string"),
-]  # fmt: skip
-"""A call that is none, and what is said of it."""
-
-
-@pytest.mark.parametrize(("call", "message"), MISUSES, ids=[message for _, message in MISUSES])
-def test_misuse_is_told_before_anything_is_sent(call: Call, message: str) -> None:
-    """A value that the description does not allow is a ValueError that names it, and the service hears nothing."""
+def misused(method: str, given: Mapping[str, object]) -> str:
+    """What is said of a call that is none, and of which the service hears nothing."""
     network = Network(said(200, {}))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call(service(network=network))
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the caller looks at what it says
+        typed_call(service(network=network), method, given)
     assert network.requests == []
+    return str(caught.value)
+
+
+@listed_cases("method", "given", "message")
+def test_misuse_is_told_before_anything_is_sent(method: str, given: dict[str, object], message: str) -> None:
+    """A value that the description does not allow is a ValueError that names it, and the service hears nothing."""
+    assert message in misused(method, given)
+
+
+def test_what_only_python_has_is_misuse_too() -> None:
+    """A tuple is no list, and a key is text."""
+    assert "userIds cannot be a tuple" in misused("groups.add_members", {"group_id": "g", "user_ids": ("u",)})
+    assert "users.update-custom-field-choice: TEXT must be named by propertyName definition" in misused(
+        "users.update_custom_field_choice", {"user_id": "u", "text": {1: "c"}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,26 +171,3 @@ def test_a_wrong_dialect_says_what_is_wrong(dialect: dict[str, str | int], text:
     with pytest.raises(ProblemsFound) as caught:
         Service.at("https://lms.example/api", CANARY, dialect=dialect)
     assert str(caught.value) == text
-
-
-def test_a_service_closes_its_connection() -> None:
-    """At the end of `with`, the other side of its connection sees that it is closed."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        at = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        seen: list[bytes] = []
-
-        def peer() -> None:
-            accepted, _ = listening.accept()
-            with accepted:
-                accepted.settimeout(HANGS)
-                accepted.recv(65536)
-                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"userIds":[]}')
-                seen.append(accepted.recv(65536))
-
-        thread = threading.Thread(target=peer, daemon=True)
-        thread.start()
-        with Service.at(at, CANARY) as given:
-            assert given.groups.members("g") == {"userIds": []}
-            assert seen == []
-        thread.join(HANGS)
-        assert seen == [b""]

@@ -1,6 +1,5 @@
 """What real sockets do to a request: each ends in the right error, for a read and for a write, and in time."""
 
-import gzip
 import logging
 import socket
 import ssl
@@ -15,8 +14,9 @@ from pathlib import Path
 import pytest
 from self_signed import make_certificate
 from texts import listed_cases
-from waiting import HANGS
+from waiting import HANGS, awaited
 
+from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.transport import HttpTransport
 from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
@@ -25,6 +25,8 @@ from .network import CANARY, Clock, one_call
 
 SECONDS, DRIP = 1.0, 0.05
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+NOBODY = b'Content-Length: 14\r\n\r\n{"userIds":[]}'
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 Peer = Callable[[socket.socket], None]
 
 
@@ -65,8 +67,15 @@ def hold(peer: socket.socket) -> None:
             pass
 
 
-def letters(text: bytes, times: int) -> list[bytes]:
-    return [text] * times
+def keeps_answering(answer: bytes, met: list[socket.socket]) -> Peer:
+    """A peer that gives each request on a connection this answer. met: the connections so far."""
+
+    def talk(peer: socket.socket) -> None:
+        met.append(peer)
+        while peer.recv(65536):
+            peer.sendall(answer)
+
+    return talk
 
 
 BEHAVIOURS: dict[str, Peer] = {
@@ -81,17 +90,15 @@ BEHAVIOURS: dict[str, Peer] = {
     "half a header": after_the_request(HEAD),
     "silence": hold,
     "silence after the header": after_the_request(HEAD + b"Content-Length: 9\r\n\r\n", then=hold),
-    "a body that drips": after_the_request(HEAD + b"Content-Length: 1000\r\n\r\n", *letters(b" ", 100), pause=DRIP),
+    "a body that drips": after_the_request(HEAD + b"Content-Length: 1000\r\n\r\n", *[b" "] * 100, pause=DRIP),
     "a huge header": after_the_request(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", then=hold),
-    "a bad chunk": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
-    "chunks that end early": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
+    "a bad chunk": after_the_request(CHUNKED + b"zz\r\n{}\r\n0\r\n\r\n"),
+    "chunks that end early": after_the_request(CHUNKED + b"2\r\n{}\r\n"),
     "two lengths": after_the_request(HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
     "two lengths, the shorter last": after_the_request(HEAD + b"Content-Length: 3\r\nContent-Length: 2\r\n\r\n{}"),
     "a length that is no number": after_the_request(HEAD + b"Content-Length: 2x\r\n\r\n{}"),
     "a negative length": after_the_request(HEAD + b"Content-Length: -2\r\n\r\n{}"),
-    "a negative chunk": after_the_request(
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n", *letters(b" " * 1_000_000, 50)
-    ),
+    "a negative chunk": after_the_request(CHUNKED + b"-1\r\n", *[b" " * 1_000_000] * 50),
     "a coding that nobody asked for": after_the_request(
         HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", then=hold
     ),
@@ -155,25 +162,14 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
             assert late == (name in ENDLESS)
 
 
-@pytest.mark.parametrize(
-    "body", [b"{}", gzip.compress(b"{}")[:-10], b"\x1f\x8b\x08nonsense"], ids=["plain", "cut", "nonsense"]
-)
-def test_a_bad_gzip_is_a_bad_answer(body: bytes) -> None:
-    """An answer that came whole and cannot be unpacked is told as that, for a read and for a write."""
-    head = HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
-    with listening(after_the_request(head + body)) as url:
-        assert [type(ended(url, writes=writes)) for writes in (False, True)] == [InvalidResponse, InvalidResponse]
-
-
 WHOLE: dict[str, bytes] = {
-    "a length": HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}',
+    "a length": HEAD + NOBODY,
     "two equal lengths": HEAD + b'content-length: 14\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
     "until the end": HEAD + b'\r\n{"userIds":[]}',
     "chunks": HEAD + b'transfer-encoding: Chunked\r\n\r\n4;x=y\r\n{"us\r\na\r\nerIds":[]}\r\n0\r\nX: y\r\n\r\n',
     "chunks and a length": HEAD
     + b'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n{"userIds":[]}\r\n0\r\n\r\n',
-    "interim responses": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
-    + (HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}'),
+    "interim responses": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + (HEAD + NOBODY),
     "no reason": b'HTTP/1.1 200\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
     "line feeds": b'HTTP/1.0 200 OK\nContent-Length:14\n\n{"userIds":[]}',
 }
@@ -184,7 +180,7 @@ def test_a_whole_response_is_read_whatever_its_form(name: str) -> None:
     """Every form of HTTP/1.1 that a service may choose; what begins like it and ends early is none."""
     whole = WHOLE[name]
     with listening(after_the_request(whole)) as url, Client(url, CANARY) as by:
-        assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+        assert one_call(by) == {"userIds": []}
     in_the_body = [] if name == "until the end" else [whole.index(b"erIds")]
     for cut_at in (whole.index(b"200"), whole.index(b"\n\n" if name == "line feeds" else b"\r\n\r\n"), *in_the_body):
         with listening(after_the_request(whole[:cut_at])) as url:
@@ -210,13 +206,13 @@ def test_a_connection_that_the_service_has_closed_is_not_used_again() -> None:
         closed.set()
 
     for field in (b"", b"Connection: close\r\n"):
-        answer, tries = HEAD + field + b'Content-Length: 14\r\n\r\n{"userIds":[]}', list[int]()
+        tries = list[int]()
         with (
-            listening(after_the_request(answer, then=hang_up)) as url,
+            listening(after_the_request(HEAD + field + NOBODY, then=hang_up)) as url,
             Client(url, CANARY, on_call=lambda exchange, tries=tries: tries.append(exchange.attempt)) as by,  # type: ignore[misc]  # mypy does not infer a lambda with a default
         ):
             for _ in range(3):
-                by.call("manual-groups.members", path={"groupId": "g"})
+                one_call(by)
                 assert closed.wait(HANGS)
                 closed.clear()
         assert tries == [1, 1, 1]
@@ -226,54 +222,47 @@ def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
     """What is left of a response that is too long does not become the next one."""
     inner = HEAD + b"Content-Length: 0\r\n\r\n"
     answer = HEAD + b"Content-Length: 3000000\r\n\r\n" + (b" " * 1_500_000 + inner).ljust(3_000_000)
-    connections: list[None] = []
-
-    def talk(peer: socket.socket) -> None:
-        connections.append(None)
-        while peer.recv(65536):
-            peer.sendall(answer)
-
-    with listening(talk) as url:
-        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000_000)
-        responses = [http_transport.send("GET", "/groups", None) for _ in range(2)]
-        http_transport.close()
-    assert [response.unreadable for response in responses] == ["it is longer than 1,000,000 bytes"] * 2
-    assert len(connections) == 2
+    with listening(keeps_answering(answer, met := [])) as url, Client(url, CANARY, max_bytes=1_000_000) as by:
+        for _ in range(2):
+            with pytest.raises(InvalidResponse, match="it is longer than 1,000,000 bytes"):
+                one_call(by)
+    assert len(met) == 2
 
 
 def test_the_next_request_has_a_deadline_of_its_own() -> None:
     """A connection that is kept does not keep the deadline of the request before."""
-    answer = HEAD + b"Content-Length: 14\r\n\r\n" + b'{"userIds":[]}'
-
-    def talk(peer: socket.socket) -> None:
-        for _ in range(3):
-            heard(peer)
-            peer.sendall(answer)
-
     clock = Clock()
-    with listening(talk) as url:
+    with listening(keeps_answering(HEAD + NOBODY, met := [])) as url:
         http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
         for _ in range(3):
             assert http_transport.send("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
             clock.time += HANGS - 1
         http_transport.close()
+    assert len(met) == 1
 
 
 def test_nothing_is_sent_on_a_connection_that_was_idle() -> None:
     """A service may hang up on a connection just as it is used again, and of a write nobody would know then."""
-    answer = HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}'
-    met: list[None] = []
+    with listening(keeps_answering(HEAD + NOBODY, met := [])) as url, Client(url, CANARY) as by:
+        one_call(by)
+        time.sleep(2.2 * SECONDS)
+        one_call(by)
+    assert len(met) == 2
+
+
+def test_a_service_closes_its_connection() -> None:
+    """At the end of `with`, the other side of its connection sees that it is closed."""
+    closed = threading.Event()
 
     def talk(peer: socket.socket) -> None:
-        met.append(None)
-        while peer.recv(65536):
-            peer.sendall(answer)
+        keeps_answering(HEAD + NOBODY, [])(peer)
+        closed.set()
 
-    with listening(talk) as url, Client(url, CANARY) as by:
-        by.call("manual-groups.members", path={"groupId": "g"})
-        time.sleep(2.2 * SECONDS)
-        by.call("manual-groups.members", path={"groupId": "g"})
-    assert len(met) == 2
+    with listening(talk) as url:
+        with Service.at(url, CANARY) as given:
+            assert given.groups.members("g") == {"userIds": []}
+            assert not closed.is_set()
+        awaited(closed)
 
 
 def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
@@ -292,17 +281,20 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
 # Which variable of the environment names the proxy to a service, and requests that go through one.
 
 
-VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the environment names one."""
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.usefixtures("no_proxy")
 @pytest.mark.sampled(day=3)
 @listed_cases("environ", "variable")
 def test_a_proxy_that_is_not_there_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], variable: str | None
 ) -> None:
     """In either spelling; none where NO_PROXY has the host."""
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     with Client("https://lms.invalid/api", CANARY, retry=Clock().retry(max_attempts=1)) as by:
@@ -312,21 +304,18 @@ def test_a_proxy_that_is_not_there_is_named_by_its_variable(
     assert hint.startswith(f"Check the proxy that {variable} names" if variable else "Check the workspace's url")
 
 
-ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"userIds":[]}'
-
-
 @contextmanager
-def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[int, list[bytes], list[int]]]:
-    """A proxy that answers as the service at the other end of its tunnel: port, CONNECT requests, requests in each."""
+def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[str, list[bytes], list[int]]]:
+    """A proxy that answers as the service at the other end of its tunnel: host and port, CONNECT requests, and requests
+    in each tunnel.
+    """
     connects: list[bytes] = []
     requests: list[int] = []
 
     def meet(peer: socket.socket) -> None:
-        peer.settimeout(HANGS)
         connects.append(peer.recv(65536))
         if refuse:
             peer.sendall(refuse)
-            peer.close()
             return
         peer.sendall(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n")
         number = len(requests)
@@ -335,29 +324,16 @@ def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[i
             while text := secured.recv(65536):
                 if b" HTTP/1.1\r\n" in text:  # a body may come after it
                     requests[number] += 1
-                    secured.sendall(ANSWER)
+                    secured.sendall(HEAD + NOBODY)
 
-    def serve() -> None:
-        while True:
-            try:
-                peer, _ = listening.accept()
-            except OSError:
-                return
-            with suppress(OSError):
-                meet(peer)
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=serve, daemon=True).start()
-        yield listening.getsockname()[1], connects, requests
-        listening.shutdown(socket.SHUT_RDWR)
+    with listening(meet) as url:
+        yield url.removeprefix("http://"), connects, requests
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None) -> ssl.SSLContext:
     """The certificate of lms.invalid, which only this test trusts."""
     certificate, context = make_certificate(tmp_path, "lms.invalid")
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     return context
 
@@ -365,11 +341,11 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 @pytest.mark.sampled
 def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy sees the host and its own credential; the reads of a client share one tunnel."""
-    with tunnelling(service) as (port, connects, requests):
-        monkeypatch.setenv("HTTPS_PROXY", f"http://me:s%40cret@127.0.0.1:{port}")
+    with tunnelling(service) as (proxy, connects, requests):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:s%40cret@{proxy}")
         with Client("https://lms.invalid/api", CANARY) as by:
             for _ in range(3):
-                assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+                assert one_call(by) == {"userIds": []}
         with Client("https://lms.invalid/api", CANARY) as by:
             by.send("POST", "/groups/g/members", body={"userIds": ["u"]})
     assert requests == [3, 1]
@@ -383,8 +359,8 @@ def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monk
 def test_nothing_is_sent_through_a_proxy_that_refuses(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write is not open then: the error names the variable, and not the password in it."""
     refused = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"
-    with tunnelling(service, refused) as (port, connects, _):
-        monkeypatch.setenv("HTTPS_PROXY", f"http://me:s3cret@127.0.0.1:{port}")
+    with tunnelling(service, refused) as (proxy, connects, _):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:s3cret@{proxy}")
         with (
             Client("https://lms.invalid/api", CANARY, retry=Clock().retry(max_attempts=2)) as by,
             pytest.raises(Unreachable) as caught,

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from conformance import samples
+import yaml
 from jsonschema import Draft202012Validator
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject, open_stage
+from texts import text_of
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.kind_table import KINDS
@@ -24,6 +25,7 @@ from lmsconf.planner.plan import plan_to_manifests
 pytestmark = pytest.mark.sampled(day=8)
 
 KINDS = list(KINDS.values())
+SAMPLES = yaml.safe_load(text_of(__file__, "samples.yaml"))
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 Planned = Callable[..., tuple[SandboxProject, Plan]]
 
@@ -32,7 +34,7 @@ class SeededWorkspace(RandomWorkspace):
     """A world that is a seed already."""
 
     def seed(self) -> dict[str, object]:
-        return dict(samples.SEED)
+        return dict(SAMPLES["seed"])
 
 
 @pytest.fixture
@@ -53,10 +55,10 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
 
 
 def _every_plan(planned: Planned, kind: Kind) -> Iterator[tuple[SandboxProject, Plan]]:
-    yield planned(kind, samples.NEW[kind.name])
-    yield planned(kind, samples.CHANGED[kind.name])
-    if kind.name in samples.GONE:
-        yield planned(kind, samples.GONE[kind.name], absent=True)
+    yield planned(kind, SAMPLES["new"][kind.name])
+    yield planned(kind, SAMPLES["changed"][kind.name])
+    if kind.name in SAMPLES["gone"]:
+        yield planned(kind, SAMPLES["gone"][kind.name], absent=True)
 
 
 @every_kind
@@ -80,7 +82,7 @@ def test_only_an_update_lists_differences(planned: Planned, kind: Kind) -> None:
 @every_kind
 def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind) -> None:
     """Parse, show, parse again: a creation's form in the plan declares the same value as the manifest did."""
-    stage, plan = planned(kind, samples.NEW[kind.name])
+    stage, plan = planned(kind, SAMPLES["new"][kind.name])
     said = {one.address: one.spec for one in stage.manifests().declared}
     assert {address.kind for address in said} == {kind.name}
     assert {one.address: one.spec for one in plan_to_manifests(plan).declared} == said
@@ -123,11 +125,11 @@ def test_schemas_are_json_schemas(kind: Kind) -> None:
 def test_samples_fit_the_schemas(kind: Kind) -> None:
     """What the samples say is what the shapes allow, and an unknown key is not."""
     shape = Draft202012Validator(declared_section(kind).shape.schema)
-    for entry in [*samples.NEW[kind.name], *samples.CHANGED[kind.name]]:
+    for entry in [*SAMPLES["new"][kind.name], *SAMPLES["changed"][kind.name]]:
         assert list(shape.iter_errors(entry)) == []
         assert list(shape.iter_errors({**entry, "nmae": "x"})) != []
     gone = Draft202012Validator(sections_by_path()[("absent", kind.section)].shape.schema)
-    assert [error for entry in samples.GONE.get(kind.name, []) for error in gone.iter_errors(entry)] == []
+    assert [error for entry in SAMPLES["gone"].get(kind.name, []) for error in gone.iter_errors(entry)] == []
 
 
 @every_kind

@@ -9,12 +9,14 @@ from itertools import count
 from typing import Any, Final
 
 import schemathesis
+import yaml
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import Failure
 from schemathesis.core.transport import Response
 from schemathesis.engine import Status, events, from_schema
 from schemathesis.engine.recorder import CheckFailureInfo, ScenarioRecorder
 from schemathesis.openapi.checks import RejectedPositiveData
+from texts import text_of
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
@@ -32,58 +34,10 @@ _BEGIN: Final = 1_767_225_600  # 2026-01-01T00:00:00Z
 _Message = dict[str, Any]
 _App = Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message], Awaitable[None]]], Awaitable[None]]
 
-LIVE: Final[Mapping[str, tuple[str, ...]]] = {
-    "SELECT id FROM people": (
-        *("path.userId", "query.userIds[]", "body.userId", "body.userIds[*]"),
-        *("body.memberIds[*]", "body.managerIds[*]", "body.managers[*]"),
-    ),
-    "SELECT email FROM people": ("body.email",),
-    "SELECT id FROM groups WHERE kind = 'GROUP'": ("path.groupId", "body.groupIds[*]"),
-    "SELECT id FROM groups WHERE kind = 'SMART_GROUP'": ("path.smartGroupId",),
-    "SELECT audience FROM targets": ("body.targetId",),
-    "SELECT kind FROM targets": ("body.targetType",),
-    "SELECT id FROM contents WHERE type = 'COURSE'": (
-        "path.contentId",
-        "query.contentId",
-        "body.contentId",
-        "body.contentIds[*]",
-    ),
-    "VALUES ('COURSE')": ("body.contentType",),
-    "SELECT id FROM fields": (
-        *("path.customFieldId", "body.conditions[*].customFieldId", "body.attributes[*].customFieldId"),
-    ),
-    "SELECT id FROM choices": (
-        *("body.choices[*].choiceId", "body.conditions[*].choiceIds[*]", "body.attributes[*].choices[*]"),
-    ),
-    "SELECT id FROM generations": ("path.progressId",),
-}
-"""What is live → the parameters that it is good for: an id out of the blue would only ever be unknown."""
-
-AS_THINGS_STAND: Final = re.compile(
-    r"(conditions\[\d+\]: )?"
-    r"("
-    # A body names what this workspace does not have; in a path that is a 404.
-    r"there is no (user|content|group|custom field) .*"
-    r"|custom field .* has no choice .*"
-    # What is there does not allow it; the first of these is the specification's own 400.
-    r"|an admin cannot be archived: .*"
-    r"|an admin or manager cannot have a custom archive date"
-    r"|an archived user cannot sign in"
-    r"|user .* is archived"
-    r"|content .* is a .*, not a .*"
-    r"|a workspace can have at most 10 custom fields, .*"
-    r"|the type of a custom field cannot change: .*"
-    r"|custom field .* takes (a text|one choice|a choice id|a list of choice ids)"
-    # A JSON Schema cannot compare two parts of a body, nor with the present.
-    r"|choices name the same choiceId twice"
-    r"|issuedAt lies in the future"
-    r"|expiresAt is not after issuedAt"
-    # What the dialect says, the description leaves open.
-    r"|(startTime|finishTime): .* is not a time in the form .*"
-    r"|one call adds at most \d+ users, .*"
-    r")",
-    re.DOTALL,
-)
+LIVE: Final[Mapping[str, list[str]]] = yaml.safe_load(text_of(__file__, "live.yaml"))
+"""What is live → the parameters that it is good for."""
+_REFUSALS = (line for line in text_of(__file__, "as_things_stand.txt").splitlines() if not line.startswith("#"))
+AS_THINGS_STAND: Final = re.compile(rf"(conditions\[\d+\]: )?({'|'.join(_REFUSALS)})", re.DOTALL)
 """The refusals with 400 of requests that are just as described. Any other 400 of such a request is a failure."""
 
 

@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -21,7 +20,6 @@ from api.test_every_operation import test_every_operation_in_one_life as whole_l
 from texts import text_of
 
 from lmsconf.api import Service
-from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
@@ -37,31 +35,13 @@ PEOPLE = text_of(__file__, "prism_people.yaml")
 """What the examples leave out: people, for the quickstart's workspace."""
 
 
-class RecordingHttpClient(RecordingClient):
-    """The client of the journey, over HTTP."""
-
-    def __init__(self, url: str, spec: ApiSpec) -> None:
-        Client.__init__(self, url, "sandbox", spec=spec)
-        self.called = set()
-
-
-@contextmanager
-def opened(log: Path, sandbox: Sandbox, *options: str) -> Iterator[Prism]:
-    """That workspace behind Prism, and ended afterwards."""
-    try:
-        with judged(sandbox, log, *options) as prism:
-            yield prism
-    finally:
-        sandbox.close_workspace()
-
-
 def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[list[str], int, int]:
     """The client's whole journey in a dialect: Prism's violations, the requests it saw, and those that arrived."""
     spec = ApiSpec(dialect)
     sandbox = Sandbox(spec=spec)
     with sandbox.store.write_transaction() as repository:
         fill_workspace(repository, CONTENT, source="here", spec=spec)
-    with opened(log, sandbox, *options) as prism, Service(RecordingHttpClient(prism.url, spec)) as service:
+    with judged(sandbox, log, *options) as prism, Service(RecordingClient(spec, prism.url)) as service:
         whole_life(service)
         found = prism.findings()
     return found.violations, found.requests, len(sandbox.log)
@@ -87,7 +67,7 @@ def test_plan_and_apply_are_as_described(
         with (folder / "lmsconf.yaml").open("a", encoding="utf-8") as options:
             options.write("\npeople: {create: true}\n")
     sandbox = fill_if_empty(Sandbox(), folder / "workspace.yaml")
-    with opened(tmp_path / "log", sandbox) as prism:
+    with judged(sandbox, tmp_path / "log") as prism:
         monkeypatch.setenv("LMSCONF_URL", prism.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
         monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
@@ -138,23 +118,34 @@ class Findings(NamedTuple):
     violations: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Prism:
+class Prism(NamedTuple):
     """A proxy that listens at `url` and writes down what it sees."""
 
     url: str
     log: Path
 
     def findings(self) -> Findings:
-        """Everything until now. Lines are written a moment late; one more request shows that all are there."""
+        """Everything until now. Lines are written a moment late; one more request shows that all are there.
+
+        A line that is not plain information speaks of a violation.
+        """
         mark = f"filter=until-{token_hex(8)}"
         httpx.get(f"{self.url}/smart-groups?{mark}", headers=CREDENTIAL)
-        return _read(_awaited(self.log, mark).splitlines())
+        requests, violations, answered = 0, [], "before any answer"
+        for line in _awaited(self.log, mark).splitlines():
+            known = _LINE.fullmatch(line)
+            if known is None or known["level"] not in ("awaiting", "start", "info"):
+                violations.append(f"{answered}: {known['text'] if known else line}")
+            elif known["part"] == "HTTP SERVER":
+                requests += known["text"] == "Request received"
+            elif known["text"].startswith("The upstream call"):
+                answered = known["text"]
+        return Findings(requests, violations)
 
 
 @contextmanager
 def judged(sandbox: Sandbox, log: Path, *options: str) -> Iterator[Prism]:
-    """That sandbox behind a port, and Prism before it; skips the test where there is no Prism.
+    """That sandbox behind a port until it is closed, and Prism before it; skips the test where there is no Prism.
 
     With the option `--errors` Prism refuses what violates, and keeps the reason from its log. Without, it lets
     everything pass, so that one run shows every violation.
@@ -170,6 +161,7 @@ def judged(sandbox: Sandbox, log: Path, *options: str) -> Iterator[Prism]:
                 yield Prism(started.rpartition(_LISTENING)[2].strip(), log)
             finally:
                 process.terminate()
+                sandbox.close_workspace()
 
 
 def _awaited(log: Path, words: str, process: subprocess.Popen[bytes] | None = None) -> str:
@@ -183,17 +175,3 @@ def _awaited(log: Path, words: str, process: subprocess.Popen[bytes] | None = No
         assert process is None or process.poll() is None, f"Prism has ended:\n{text}"
         assert time.monotonic() < until, f"Prism has not said {words!r}:\n{text[-2000:]}"
         time.sleep(0.02)
-
-
-def _read(lines: list[str]) -> Findings:
-    """What the lines of a log come to. A line that is not plain information speaks of a violation."""
-    requests, violations, answered = 0, [], "before any answer"
-    for line in lines:
-        known = _LINE.fullmatch(line)
-        if known is None or known["level"] not in ("awaiting", "start", "info"):
-            violations.append(f"{answered}: {known['text'] if known else line}")
-        elif known["part"] == "HTTP SERVER":
-            requests += known["text"] == "Request received"
-        elif known["text"].startswith("The upstream call"):
-            answered = known["text"]
-    return Findings(requests, violations)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import httpx
 import pytest
+import yaml
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
@@ -15,43 +16,8 @@ from lmsconf.workspace.fill_sandbox import fill_workspace
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
-SEED: Mapping[str, object] = {
-    "custom_fields": [
-        {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering", "Legal"]},
-        {"name": "Skills", "type": "MULTI_SELECT", "choices": ["Python", "SQL"]},
-        {"name": "Badge", "type": "TEXT"},
-    ],
-    "people": [
-        {
-            "email": "anna.berg@acme.example",
-            "first_name": "Anna",
-            "last_name": "Berg",
-            "answers": {"Department": "Sales", "Skills": ["Python", "SQL"], "Badge": "B-1"},
-            "admin": True,
-        },
-        {"email": "bo.ek@acme.example", "first_name": "Bo", "last_name": "Ek", "answers": {"Department": "Sales"}},
-        {
-            "email": "cy.dahl@acme.example",
-            "first_name": "Cy",
-            "last_name": "Dahl",
-            "answers": {"Department": "Engineering", "Skills": ["SQL"]},
-            "manager": True,
-        },
-        {
-            "email": "di.lund@acme.example",
-            "first_name": "Di",
-            "last_name": "Lund",
-            "answers": {"Department": "Sales", "Skills": ["SQL"]},
-            "archived": True,
-        },
-    ],
-    "groups": [{"name": "Coaches", "members": ["bo.ek@acme.example"], "managers": ["anna.berg@acme.example"]}],
-    "smart_groups": [
-        {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}], "managers": []},
-    ],
-    "content": [{"name": "GDPR basics"}, {"name": "Fire safety", "price": 490, "type": "SCORM"}],
-    "content_targets": [{"content": "GDPR basics", "assign_to": ["everyone", {"group": "Coaches"}]}],
-}
+TEXTS = Path(__file__).parent / "texts"
+SEED = yaml.safe_load((TEXTS / "small_workspace.yaml").read_text(encoding="utf-8"))
 
 
 class Caller:
@@ -102,10 +68,9 @@ def open_workspace() -> Iterator[Open]:
         more: Mapping[str, object] | None = None,
         seed: str | None = None,
     ) -> Caller:
-        file = Path(__file__).parent / "texts" / seed if seed else None
         sandbox = Sandbox(spec=ApiSpec(dialect), clock=clock, faults=faults)
-        fill_if_empty(sandbox, file)
-        if file is None:
+        fill_if_empty(sandbox, TEXTS / seed if seed else None)
+        if seed is None:
             with sandbox.store.write_transaction() as repository:
                 fill_workspace(repository, {**SEED, **(more or {})}, spec=sandbox.spec)
         opened.append(Caller(sandbox))
@@ -115,12 +80,6 @@ def open_workspace() -> Iterator[Open]:
     for caller in opened:
         caller.client.close()
         caller.sandbox.close_workspace()
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """The clock of a workspace whose time moves."""
-    return Clock()
 
 
 @pytest.fixture

@@ -55,21 +55,9 @@ def test_a_workspace_is_filled_from_its_seed(lmsconf):
 
 def test_a_workspace_is_made_up(lmsconf, tmp_path):
     """Numbers make a workspace up: planted with --db, written as a seed with --out, always the same."""
-    sizes = [
-        "--users",
-        "5",
-        "--groups",
-        "3",
-        "--smart-groups",
-        "2",
-        "--fields",
-        "4",
-        "--contents",
-        "2",
-        "--assignments",
-        "4",
-    ]
-    expected = generate_seed(users=5, groups=3, smart_groups=2, fields=4, contents=2, assignments=4, seed=7)
+    numbers = {"users": 5, "groups": 3, "smart_groups": 2, "fields": 4, "contents": 2, "assignments": 4}
+    sizes = [f"--{name.replace('_', '-')}={number}" for name, number in numbers.items()]
+    expected = generate_seed(**numbers, seed=7)
     assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "-")[:2] == (0, dump_seed(expected))
     assert lmsconf("seed", *sizes, "--seed-number", "7", "--out", "made.yaml")[0] == 0
     assert (tmp_path / "made.yaml").read_text(encoding="utf-8") == dump_seed(expected)
@@ -112,22 +100,38 @@ def test_wrong_commands_do_nothing(lmsconf, tmp_path, arguments, code):
     assert [path.name for path in tmp_path.iterdir()] == ["seed.yaml"]
 
 
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "from lmsconf.cli import main; main()",
+    "sandbox",
+    "serve",
+    "--port",
+    "0",
+    "--db",
+    "w.db",
+)
+
+
+def groups_seen(url: str, token: str) -> httpx.Response:
+    return httpx.get(f"{url}/groups", headers={"authorization": f"Bearer {token}"})
+
+
 def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
     """`serve` says URL, token and how to stop, answers there, logs JSON lines, and ends well when interrupted."""
-    program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
-    options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--log", "log.jsonl"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
-    environment["LMSCONF_TOKEN"] = "real"
     with subprocess.Popen(
-        [*program, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [*PROGRAM, "--seed", "seed.yaml", "--log", "log.jsonl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment | {"LMSCONF_TOKEN": "real"},
     ) as server:
         lines = [server.stdout.readline() for _ in range(5)]
         url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])[0]
         token = lines[2].split()[-1]
-        refused = [
-            httpx.get(f"{url}/groups", headers={"authorization": f"Bearer {one}"}) for one in ("sandbox", "real")
-        ]
-        answer = httpx.get(f"{url}/groups", headers={"authorization": f"Bearer {token}"})
+        assert [groups_seen(url, one).status_code for one in ("sandbox", "real")] == [401, 401]
+        answer = groups_seen(url, token)
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=HANGS)
     assert lines[1:] == [
@@ -137,12 +141,8 @@ def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
         "Stop it with Ctrl-C.\n",
     ]
     assert len(token) >= 32
-    assert [one.status_code for one in refused] == [401, 401]
-    assert (answer.json(), server.returncode, said) == (
-        {"groups": [{"groupId": "g-1", "name": "Coaches"}]},
-        0,
-        "\nStopped.\n",
-    )
+    assert answer.json() == {"groups": [{"groupId": "g-1", "name": "Coaches"}]}
+    assert (server.returncode, said) == (0, "\nStopped.\n")
     *_, logged = (tmp_path / "log.jsonl").read_text().splitlines()
     assert json.loads(logged) == {
         "method": "GET",
@@ -156,12 +156,10 @@ def test_a_server_says_how_to_use_it(lmsconf, tmp_path):
 def test_a_server_goes_wrong_on_script(lmsconf, tmp_path):
     """`serve --faults FILE` lets go wrong what the script says."""
     (tmp_path / "faults.yaml").write_text("- {status: 429, headers: {retry-after: 1}}\n", encoding="utf-8")
-    program = [sys.executable, "-c", "from lmsconf.cli import main; main()", "sandbox", "serve"]
-    options = ["--port", "0", "--db", "w.db", "--seed", "seed.yaml", "--faults", "faults.yaml", "--token", "sandbox"]
-    with subprocess.Popen([*program, *options], stdout=subprocess.PIPE, text=True) as server:
+    options = ["--faults", "faults.yaml", "--token", "sandbox"]
+    with subprocess.Popen([*PROGRAM, *options], stdout=subprocess.PIPE, text=True) as server:
         url = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())[0]
-        headers = {"authorization": "Bearer sandbox"}
-        answers = [httpx.get(f"{url}/groups", headers=headers).status_code for _ in range(2)]
+        answers = [groups_seen(url, "sandbox").status_code for _ in range(2)]
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=HANGS)
     assert answers == [429, 200]
@@ -186,31 +184,6 @@ def test_the_project_names_the_workspace(lmsconf, tmp_path):
 # Faults on script: what a client meets when the network or the service has a bad day.
 
 
-def names(api) -> list[str]:
-    return [one["name"] for one in api.ok("GET", "/groups")["groups"]]
-
-
-def test_an_answer_is_refused(open_workspace):
-    """A status takes the answer's place with its headers, for as many requests as said, and nothing is done."""
-    fault = Fault(operation="manual-groups.create", status=429, headers={"retry-after": "7"}, times=2)
-    api = open_workspace(faults=FaultScript(fault))
-    for _ in range(2):
-        answer = api.call("POST", "/groups", {"name": "New"})
-        assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
-    assert names(api) == ["Coaches"]
-    api.ok("POST", "/groups", {"name": "New"})
-
-
-@pytest.mark.parametrize(("fault", "done"), [({"cut": True}, False), ({"lose_answer": True}, True)])
-def test_a_connection_breaks(open_workspace, fault, done):
-    """A connection may break before anything is done or after it, which looks the same to a client."""
-    api = open_workspace(faults=FaultScript(Fault(operation="*.create", **fault)))
-    with pytest.raises(httpx.RemoteProtocolError):
-        api.call("POST", "/groups", {"name": "New"})
-    assert api.sandbox.log[-1] == ("POST", "/groups", "manual-groups.create", 0, True)
-    assert ("New" in names(api)) is done
-
-
 def test_an_answer_is_late(open_workspace):
     """A delay comes before the answer, which is otherwise right."""
     api = open_workspace(faults=FaultScript(Fault(delay=0.05)))
@@ -219,62 +192,15 @@ def test_an_answer_is_late(open_workspace):
     assert answer.elapsed.total_seconds() >= 0.05
 
 
-def statuses(api, count: int) -> list[int]:
-    return [api.call("GET", "/groups").status_code for _ in range(count)]
-
-
 def test_faults_by_chance_are_the_same_each_time(open_workspace):
     """`chance` strikes some requests and spares others, the same ones for the same seed, others for another."""
 
     def struck(seed: int) -> list[int]:
-        return statuses(open_workspace(faults=FaultScript(Fault(status=500, chance=0.3, seed=seed, times=ALWAYS))), 60)
+        api = open_workspace(faults=FaultScript(Fault(status=500, chance=0.3, seed=seed, times=ALWAYS)))
+        return [api.call("GET", "/groups").status_code for _ in range(60)]
 
     assert struck(1) == struck(1) != struck(2)
     assert 5 < struck(1).count(500) < 35
-
-
-def test_an_answer_is_truncated(open_workspace):
-    """A truncated answer has half of its body, which is no JSON; the change was made. No body stays no body."""
-    api = open_workspace(faults=FaultScript(Fault(spoil="truncated", times=2)))
-    answer = api.call("POST", "/groups", {"name": "New"})
-    assert (answer.status_code, answer.content) == (200, b'{"groupI')
-    assert api.call("POST", "/groups/g-2/rename", {"name": "Newer"}).status_code == 204
-    assert names(api) == ["Coaches", "Newer"]
-
-
-def test_an_answer_is_no_json(open_workspace):
-    """An answer may be a page instead of JSON, with status 200; the change was made."""
-    api = open_workspace(faults=FaultScript(Fault(spoil="html")))
-    answer = api.call("POST", "/groups", {"name": "New"})
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html")
-    assert answer.content.startswith(b"<!doctype html>")
-    assert names(api) == ["Coaches", "New"]
-
-
-SCRIPT = """
-- {operation: "manual-groups.*", status: 429, headers: {Retry-After: 2}, times: 2}
-- {calls: [3], status: 503}
-- {calls: 4, cut: true}
-- {operation: users.list, chance: 0, times: always, delay: 0.5}
-- {spoil: html}
-"""
-
-
-@pytest.mark.parametrize("as_json", [False, True])
-def test_a_script_is_read_from_a_file(open_workspace, tmp_path, as_json):
-    """A file of faults, in YAML or JSON, goes wrong as the same script made by a program does."""
-    path = tmp_path / "faults.yaml"
-    path.write_text(json.dumps(yaml.safe_load(SCRIPT.replace("0.5", "'0.5'"))) if as_json else SCRIPT, encoding="utf-8")
-    api = open_workspace(faults=FaultScript(*parse_faults(path)))
-    answers = [api.call("GET", "/groups") for _ in range(3)]
-    assert [(one.status_code, one.headers.get("retry-after")) for one in answers] == [
-        *((429, "2"), (429, "2")),
-        (503, None),
-    ]
-    with pytest.raises(httpx.RemoteProtocolError):
-        api.call("GET", "/groups")
-    assert api.call("GET", "/users").headers["content-type"] == "text/html"
-    assert statuses(api, 2) == [200, 200]
 
 
 @listed_cases("text", "messages")
@@ -298,20 +224,7 @@ def test_the_shortest_way_to_every_key(tmp_path):
         "spoil: truncated, stale: true, after: 3, calls: [1, 2], chance: 0.5, seed: 4}",
         encoding="utf-8",
     )
-    said = Fault(
-        operation="a.b",
-        times=2,
-        status=500,
-        headers={"a": "b"},
-        delay=1.5,
-        cut=True,
-        lose_answer=True,
-        spoil="truncated",
-        stale=True,
-        after=3,
-        calls=frozenset((1, 2)),
-        chance=0.5,
-        seed=4,
-    )
-    assert parse_faults(path) == [said]
-    assert all(getattr(said, key) != getattr(Fault(), key) for key in Fault.__struct_fields__)
+    (said,) = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (fault,) = parse_faults(path)
+    assert fault == Fault(**{**said, "headers": {"a": "b"}, "calls": frozenset((1, 2))})
+    assert all(getattr(fault, key) != getattr(Fault(), key) for key in Fault.__struct_fields__)

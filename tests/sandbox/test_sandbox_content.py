@@ -1,30 +1,23 @@
-"""The rules that requests and responses one by one do not show: sizes, forms of times, filters, links, keys."""
+"""The rules that requests and responses one by one do not show: sizes of pages, forms of answers, links, keys."""
 
+import json
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-import yaml
 from texts import listed_cases, text_of
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.fill_sandbox import fill_workspace
 
-from .conftest import NOW, Caller, chosen
+from .conftest import NOW, chosen
 
 
 @pytest.fixture
-def big():
+def big(open_workspace):
     """A catalog of 120 items, every fourth of which is for sale, where other lists give larger pages."""
-    sandbox = Sandbox(spec=ApiSpec({"paging.limit": 1000}))
-    with sandbox.store.write_transaction() as repository:
-        fill_workspace(
-            repository, {"content": [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]}
-        )
-    yield Caller(sandbox)
-    sandbox.close_workspace()
+    content = [{"name": f"Course {n}", "price": 0 if n % 4 else 490} for n in range(120)]
+    return open_workspace({"paging.limit": 1000}, more={"content": content, "content_targets": []})
 
 
 def test_a_catalog_page_holds_at_most_a_hundred(big):
@@ -45,17 +38,6 @@ def test_only_what_is_for_sale(big):
     assert big.ok("GET", "/content/all", onlySellable="false")["total"] == 120
 
 
-@listed_cases("format", "right", "shown", "wrong")
-def test_times_have_the_form_of_the_dialect(open_workspace, format, right, shown, wrong):
-    """Times are taken in the dialect's form alone, and shown in it as texts."""
-    api = open_workspace({"content-targets.time-format": format})
-    body = {"contentId": "c-2", "targetId": "g-1"}
-    assert api.no("POST", "/content/targets", body | {"startTime": wrong})[0] == 400
-    api.ok("POST", "/content/targets", body | {"startTime": right})
-    target = api.ok("GET", "/content/targets", contentId="c-2")["targets"][0]
-    assert (target["startTime"], target.get("finishTime")) == (shown, None)
-
-
 def test_at_most_a_hundred_meetups(open_workspace):
     """Meetups are limited to the first 100 content ids of the catalog; the order by update comes after that."""
     days = [f"2025-01-01T{number // 60:02}:{number % 60:02}:00Z" for number in range(101)]
@@ -64,17 +46,6 @@ def test_at_most_a_hundred_meetups(open_workspace):
     api = open_workspace(more={"content": content, "content_targets": targets})
     names = [one["name"] for one in api.ok("GET", "/content/meetups")["meetups"]]
     assert names == [f"M{number}" for number in range(99, -1, -1)]
-
-
-@listed_cases("filters", "found")
-@chosen("analytics.enrollment", "analytics.ranges", "analytics.attributes")
-def test_filters(open_workspace, filters, found):
-    """Each filter leaves what fits, and several leave what fits all; statistics count what results list."""
-    api = open_workspace(more=yaml.safe_load(text_of(__file__, "sandbox_studied.yaml")))
-    rows = api.ok("POST", "/analyse/results", filters)["list"]
-    assert sorted(f"{row['contentId']} {row['userId']}" for row in rows) == found
-    counts = api.ok("POST", "/analyse/statistics", filters)["statistics"]
-    assert sum(counts.values()) == len(found)
 
 
 @chosen("auth.lifetime")
@@ -112,3 +83,26 @@ def test_anybody_may_ask_for_the_status(api):
     body = {"userId": "u-1", "contentId": "c-1", "contentType": "COURSE"}
     path = f"/manage-certificate/status/{api.ok('POST', '/manage-certificate/participation', body)['progressId']}"
     assert api.client.get(path, headers={"Service-Calling-User-Id": "u-99"}).json() == api.ok("GET", path)
+
+
+FORMS = json.loads(text_of(__file__, "test_sandbox_content.json"))["test_an_answer_is_written_as_the_dialect_says"]
+FIELDS = {
+    "value": ("f-1", "Department", ["ch-2"]),
+    "value-multi-select": ("f-2", "Skills", ["ch-4", "ch-5"]),
+    "value-text": ("f-3", "Badge", "B-2"),
+}
+"""Key → id and name of the field, and the answer that each form means."""
+
+
+@listed_cases("key", "form", "written")
+def test_an_answer_is_written_as_the_dialect_says(open_workspace, key, form, written):
+    """In that form it is taken; in every other it is 400, and the answer stays."""
+    api = open_workspace({f"users.update-custom-field-choice.{key}": form})
+    (field, name, meant), path = FIELDS[key], "/users/u-2/update-custom-field-choice"
+    api.ok("POST", path, {field: written})
+    shown = api.ok("GET", "/users/u-2")["customFields"][name]
+    assert (shown.get("text") or [choice["choiceId"] for choice in shown["choices"]]) == meant
+    others = [said for one, other, said in FORMS if one == key and other != form]
+    for said in [*others, {"choiceId": "ch-2", "more": "x"}, {"choiceIds": "x"}, [{"choiceId": ["x"]}]]:
+        assert api.no("POST", path, {field: said})[0] == 400
+    assert api.ok("GET", "/users/u-2")["customFields"][name] == shown

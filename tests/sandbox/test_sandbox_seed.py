@@ -1,14 +1,18 @@
 """Seed files: read as they look, planted whole or not at all; and workspaces that are made up."""
 
 import os
+import re
 import sqlite3
 import struct
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 from manifest.cases import cases
+from texts import listed_cases
 
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.sandbox.seed import dump_seed
@@ -41,56 +45,18 @@ def test_a_wrong_seed_is_refused_whole(case):
     assert problems(yaml.safe_load(case.text)) == case.told.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [("true", 1), ("False", 0), (True, 1), ("1", 1), (0, 0), ("yes", None), ("", None), (2, None), ("null", None)],
-)
-def test_what_is_a_boolean(written, read):
-    """A boolean is true or false, or 1 or 0, as a text too; anything else is refused."""
-    values = {"people": [{**PERSON, "archived": written}]}
+@listed_cases("section", "key", "type", "written", "read")
+def test_a_text_is_read_as_what_it_looks_like(section, key, type, written, read):
+    """A boolean is true or false, or 1 or 0, and a number whole and not negative, as texts too; all else is refused."""
+    values = {section: [{**PERSON, key: written}] if section == "people" else [{"name": "x", key: written}]}
     if read is None:
         (message,) = problems(values)
-        assert message.startswith("people[0]: Expected `bool`, got `")
-        assert message.endswith("` - at `$.archived`")
+        assert re.fullmatch(rf"{section}\[0\]: Expected `{type}`.* - at `\$\.{key}`", message)
     else:
         with Store().write_transaction() as repository:
             fill_workspace(repository, values)
-            assert repository.number("SELECT archived_at IS NOT NULL FROM people") == read
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [("5", 5), (7, 7), ("5.0", 5), ("1e3", 1000), ("-5", None), (5.5, None), (True, None), ("07", None), ("", None)],
-)
-def test_what_is_a_whole_number(written, read):
-    """A number is a whole one and not negative, as a text too; anything else is refused."""
-    values = {"content": [{"name": "x", "price": written}]}
-    if read is None:
-        (message,) = problems(values)
-        assert message.startswith("content[0]: Expected `int`")
-        assert message.endswith(" - at `$.price`")
-    else:
-        with Store().write_transaction() as repository:
-            fill_workspace(repository, values)
-            assert repository.number("SELECT price FROM contents") == read
-
-
-def test_a_nul_is_kept(tmp_path):
-    """A NUL in any text of a seed is in the responses, and filters find it, as one that a request sent."""
-    (tmp_path / "seed.yaml").write_text(
-        'people:\n- {email: a@x.example, first_name: "An\\0na", answers: {"Co\\0de": "7\\0"}, '
-        'metadata: {"k\\0": "v\\0"}}\n'
-        'custom_fields: [{name: "Co\\0de", type: TEXT}]\n',
-        encoding="utf-8",
-    )
-    caller = Caller(fill_if_empty(Sandbox(), tmp_path / "seed.yaml"))
-    (anna,) = caller.ok("GET", "/users", filter="n\0n")["users"]
-    assert (anna["firstName"], anna["customFields"], anna["metadata"]) == (
-        "An\0na",
-        {"Co\0de": {"text": "7\0"}},
-        {"k\0": "v\0"},
-    )
-    assert caller.ok("POST", "/users/search", {"metadata": {"k\0": "v\0"}})["matchCount"] == 1
+            column, table = ("archived_at IS NOT NULL", "people") if key == "archived" else ("price", "contents")
+            assert repository.number(f"SELECT {column} FROM {table}") == read  # noqa: S608  # as above
 
 
 def test_a_seed_that_is_nested_too_deep_is_refused():
@@ -103,84 +69,41 @@ def test_a_seed_that_is_nested_too_deep_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("section", "entry"),
+    "seed",
     [
-        ("people", lambda laughs: laughs),
-        ("people", lambda laughs: {**PERSON, "first_name": laughs}),
-        ("people", lambda laughs: {**PERSON, "answers": {"x": laughs}}),
-        ("content_targets", lambda laughs: {"content": "x", "assign_to": laughs}),
-        ("content_targets", lambda laughs: {"content": "x", "assign_to": [{"group": laughs}]}),
+        "people: [$]",
+        "people: [{email: anna@acme.example, first_name: $}]",
+        "people: [{email: anna@acme.example, answers: {x: $}}]",
+        "content_targets: [{content: x, assign_to: $}]",
+        "content_targets: [{content: x, assign_to: [{group: $}]}]",
     ],
 )
-def test_aliases_of_aliases_are_refused_unread(section, entry):
+def test_aliases_of_aliases_are_refused_unread(seed):
     """In the place of any value, lists that would be 10^100 texts are refused at once."""
-    laughs: object = "x"
-    for _ in range(100):
-        laughs = [laughs] * 10
-    (message,) = problems({section: [entry(laughs)]})
-    assert message.startswith(f"{section}[0]: Expected `")
+    lists = ["&l0 [x]", *(f"&l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 100))]
+    values = yaml.safe_load(f"lists: [{', '.join(lists)}]\n{seed.replace('$', '*l99')}")
+    del values["lists"]
+    (message,) = problems(values)
+    assert message.startswith(f"{next(iter(values))}[0]: Expected `")
 
 
-def test_of_two_choices_alike_the_last_is_named():
-    """As in the service, both are kept."""
-    with Store().write_transaction() as repository:
-        fields = [{"name": "x", "type": "CHOICE", "choices": ["a", "a"]}]
-        fill_workspace(repository, {"custom_fields": fields, "people": [{**PERSON, "answers": {"x": "a"}}]})
-        assert repository.number("SELECT choice = (SELECT max(id) FROM choices) FROM answers")
-
-
-def test_all_problems_are_told_together():
-    """One run tells everything that is wrong in a seed."""
-    values = {"people": [{}, PERSON, {}], "groups": [{"name": "x", "managers": ["no@acme.example"]}]}
-    assert [message.partition(":")[0] for message in problems(values)] == ["people[0]", "people[2]", "groups[0]"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"groups: [\n", "seed.yaml:2:1: while parsing a flow node: did not find expected node content"),
-        (b"groups:\n- {name: a, name: b}\n", "seed.yaml:2:3: a key is a duplicate"),
-        (b"- 1\n", "seed.yaml: it has no sections such as people"),
-        (b"", "seed.yaml: it has no sections such as people"),
-        (
-            b"groups: []\n---\npeople: []\n",
-            "seed.yaml:2:1: expected a single document in the stream: but found another document",
-        ),
-        (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is not text"),
-        (b"groups: &all\n- *all\n", "seed.yaml:1:9: found unconstructable recursive node"),
-        (
-            b"groups: " + b"[" * 2000 + b"]" * 2000,
-            "seed.yaml:1:1008: while increasing flow level: exceeded maximum nesting depth",
-        ),
-        (b"groups: " + b"[" * 950 + b"]" * 950, "seed.yaml: nested too deep"),
-        (b"groups: \xff", "seed.yaml: it is not UTF-8"),
-    ],
-)
+@listed_cases("text", "message")
 def test_a_file_that_is_no_seed(tmp_path, monkeypatch, text, message):
-    """A file that is not YAML, or holds something else, is an error with its place."""
+    """A file that is not YAML in UTF-8, or holds something else, is an error with its place."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "seed.yaml"
-    path.write_bytes(text)
+    path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ProblemsFound) as found:
         load_seed(path.relative_to(tmp_path))
     (problem,) = found.value.problems
     assert f"{problem.source}: {problem.message}".startswith(message)
 
 
-SIZES = {
-    "users": 60,
-    "groups": 14,
-    "smart_groups": 30,
-    "fields": 10,
-    "contents": 20,
-    "assignments": 90,
-    "participations": 70,
-}
-
-
 def test_a_made_up_workspace_has_the_size_asked_for():
     """A made-up workspace has as many of everything as was asked for, no two with the same name, and can be planted."""
-    values = generate_seed(**SIZES)
+    values = generate_seed(
+        users=60, groups=14, smart_groups=30, fields=10, contents=20, assignments=90, participations=70
+    )
     counts = {"people": 60, "groups": 14, "smart_groups": 30, "custom_fields": 10, "content": 20, "content_targets": 90}
     counts["participations"] = 70
     assert {section: len(entries) for section, entries in values.items() if section != "certificates"} == counts
@@ -194,24 +117,8 @@ def test_a_made_up_workspace_has_the_size_asked_for():
 
 def test_a_seed_file_reads_as_it_was_written(tmp_path):
     """What is written as YAML reads back the same, for any reader, also where text looks like something else."""
-    names = [
-        "NO",
-        "true",
-        "null",
-        "12",
-        "1e3",
-        "a: b",
-        "- x",
-        "#c",
-        "é\u2028\u0085\ufeff\U0001f600",
-        '"',
-        "",
-        " x ",
-        "a, b",
-        "~",
-        "Y",
-        "[x]",
-    ]
+    odd = ["NO", "true", "null", "12", "1e3", "#c", "é\u2028\x85\ufeff😀", '"', "~", "Y", "[x]"]
+    names = [*odd, "", " x ", "a: b", "- x", "a, b"]
     values = {"groups": [{"name": name, "members": []} for name in names]}
     path = tmp_path / "seed.yaml"
     path.write_text(dump_seed(values), encoding="utf-8", newline="")
@@ -226,15 +133,21 @@ def groups(caller: Caller) -> list[str]:
     return [one["name"] for one in caller.ok("GET", "/groups")["groups"]]
 
 
+@contextmanager
+def opened(path: Path | str) -> Iterator[Caller]:
+    """A caller of the workspace in that file."""
+    sandbox = Sandbox(path)
+    yield Caller(sandbox)
+    sandbox.close_workspace()
+
+
 def test_a_workspace_stays_in_its_file(tmp_path):
     """What one sandbox wrote the next one reads, and ids go on where they were."""
-    first = Sandbox(tmp_path / "w.db")
-    assert Caller(first).ok("POST", "/groups", {"name": "One"}) == {"groupId": "g-1"}
-    first.close_workspace()
-    second = Sandbox(tmp_path / "w.db")
-    assert Caller(second).ok("POST", "/groups", {"name": "Two"}) == {"groupId": "g-2"}
-    assert groups(Caller(second)) == ["One", "Two"]
-    second.close_workspace()
+    for name, id in (("One", "g-1"), ("Two", "g-2")):
+        with opened(tmp_path / "w.db") as caller:
+            assert caller.ok("POST", "/groups", {"name": name}) == {"groupId": id}
+            written = groups(caller)
+    assert written == ["One", "Two"]
     assert [path.name for path in tmp_path.iterdir()] == ["w.db"]
 
 
@@ -242,17 +155,13 @@ def test_a_workspace_is_for_its_owner_alone(tmp_path):
     """The file, and those that SQLite keeps beside it, whatever the umask is; one that others could read is closed."""
     before = os.umask(0)
     try:
-        sandbox = Sandbox(tmp_path / "w.db")
-        Caller(sandbox).ok("POST", "/groups", {"name": "One"})
-        assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
-            "w.db": 0o600,
-            "w.db-wal": 0o600,
-            "w.db-shm": 0o600,
-        }
-        sandbox.close_workspace()
+        with opened(tmp_path / "w.db") as caller:
+            caller.ok("POST", "/groups", {"name": "One"})
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+            assert modes == dict.fromkeys(("w.db", "w.db-wal", "w.db-shm"), 0o600)
         (tmp_path / "w.db").chmod(0o644)
-        Sandbox(tmp_path / "w.db").close_workspace()
-        assert (tmp_path / "w.db").stat().st_mode & 0o777 == 0o600
+        with opened(tmp_path / "w.db"):
+            assert (tmp_path / "w.db").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
 
@@ -260,57 +169,52 @@ def test_a_workspace_is_for_its_owner_alone(tmp_path):
 @pytest.mark.parametrize("sandboxes", [1, 4])
 def test_many_threads_write_at_once(tmp_path, sandboxes):
     """Requests from several threads, through one sandbox or several on one file, are each whole."""
-    opened = [Sandbox(tmp_path / "w.db") for _ in range(sandboxes)]
 
     def make(prefix: str, sandbox: Sandbox) -> None:
         caller = Caller(sandbox)
         for number in range(25):
             caller.call("POST", "/groups", {"name": f"{prefix}{number}"})
 
-    threads = [threading.Thread(target=make, args=("abcd"[n], opened[n % sandboxes])) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found = Caller(opened[0]).ok("GET", "/groups")["groups"]
+    with ExitStack() as stack:
+        callers = [stack.enter_context(opened(tmp_path / "w.db")) for _ in range(sandboxes)]
+        threads = [threading.Thread(target=make, args=("abcd"[n], callers[n % sandboxes].sandbox)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = callers[0].ok("GET", "/groups")["groups"]
     assert len({one["groupId"] for one in found}) == 100
     assert {one["name"] for one in found} == {f"{prefix}{number}" for prefix in "abcd" for number in range(25)}
-    for sandbox in opened:
-        sandbox.close_workspace()
 
 
 @pytest.mark.parametrize("kept", [":memory:", "w.db"])
 def test_a_checkpoint_brings_the_workspace_back(tmp_path, kept):
     """restore makes the workspace what it was at the checkpoint, any number of times, in memory and in a file."""
-    sandbox = Sandbox(kept if kept == ":memory:" else tmp_path / kept)
-    caller = Caller(sandbox)
-    caller.ok("POST", "/groups", {"name": "One"})
-    sandbox.store.checkpoint("one")
-    caller.ok("POST", "/groups", {"name": "Two"})
-    sandbox.store.checkpoint("two")
-    for name, expected in (("one", ["One"]), ("two", ["One", "Two"]), ("one", ["One"])):
-        sandbox.store.restore(name)
-        assert groups(caller) == expected
-        caller.ok("DELETE", "/groups/g-1")
-    sandbox.store.checkpoint("one")
-    caller.ok("POST", "/groups", {"name": "Three"})
-    sandbox.store.restore("one")
-    assert groups(caller) == []
-    assert len(sandbox.log) == 10
-    with pytest.raises(KeyError, match="three"):
-        sandbox.store.restore("three")
-    sandbox.close_workspace()
+    with opened(kept if kept == ":memory:" else tmp_path / kept) as caller:
+        store = caller.sandbox.store
+        for name in ("One", "Two"):
+            caller.ok("POST", "/groups", {"name": name})
+            store.checkpoint(name)
+        for name, expected in (("One", ["One"]), ("Two", ["One", "Two"]), ("One", ["One"])):
+            store.restore(name)
+            assert groups(caller) == expected
+            caller.ok("DELETE", "/groups/g-1")
+        store.checkpoint("One")
+        caller.ok("POST", "/groups", {"name": "Three"})
+        store.restore("One")
+        assert groups(caller) == []
+        assert len(caller.sandbox.log) == 10
+        with pytest.raises(KeyError, match="Three"):
+            store.restore("Three")
 
 
 def test_a_restored_file_is_seen_by_others(tmp_path):
     """Another sandbox on the same file sees what is restored."""
-    one, two = Sandbox(tmp_path / "w.db"), Sandbox(tmp_path / "w.db")
-    one.store.checkpoint("empty")
-    Caller(two).ok("POST", "/groups", {"name": "One"})
-    one.store.restore("empty")
-    assert groups(Caller(two)) == []
-    one.close_workspace()
-    two.close_workspace()
+    with opened(tmp_path / "w.db") as one, opened(tmp_path / "w.db") as two:
+        one.sandbox.store.checkpoint("empty")
+        two.ok("POST", "/groups", {"name": "One"})
+        one.sandbox.store.restore("empty")
+        assert groups(two) == []
 
 
 def test_what_was_derived_follows_every_change(tmp_path):
@@ -380,12 +284,12 @@ def test_a_seed_is_planted_once(tmp_path):
     """A seed fills an empty workspace; one that holds something is left as it is."""
     seed = tmp_path / "seed.yaml"
     seed.write_text("groups:\n  - name: Coaches\n", encoding="utf-8")
-    first = fill_if_empty(Sandbox(tmp_path / "w.db"), seed)
-    Caller(first).ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
-    first.close_workspace()
-    second = fill_if_empty(Sandbox(tmp_path / "w.db"), seed)
-    assert groups(Caller(second)) == ["Mentors"]
-    second.close_workspace()
+    with opened(tmp_path / "w.db") as first:
+        fill_if_empty(first.sandbox, seed)
+        first.ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
+    with opened(tmp_path / "w.db") as second:
+        fill_if_empty(second.sandbox, seed)
+        assert groups(second) == ["Mentors"]
 
 
 @pytest.mark.parametrize(

@@ -84,29 +84,20 @@ def test_a_body_keeps_what_it_is_given() -> None:
         SPEC.body_to_wire("content-targets.create", dueDate="2026-01-05")
 
 
-def test_an_unknown_key_is_told_with_the_nearest() -> None:
-    """A key that does not exist is an error that offers the one that was probably meant."""
-    found = problem({"manual-groups.rename.nmae": "x"})
-    assert (found.code, found.message) == ("dialect/unknown-key", "dialect has no key 'manual-groups.rename.nmae'")
-    assert found.hint == "Did you mean manual-groups.rename.name?"
-    assert problem({"zzz": "x"}).hint == "Keys look like paging.limit."
+@listed_cases("dialect", "code", "message", "hint")
+def test_what_a_dialect_cannot_say_is_an_error(
+    dialect: dict[str, object], code: str, message: str, hint: str | None
+) -> None:
+    """Unknown keys, with the nearest; values that a key cannot have; and a name that another part of a body has."""
+    found, (value,) = problem(dialect), dialect.values()
+    assert (found.code, found.message, found.hint) == (code, message.format(repr(value)), hint)
 
 
-@listed_cases("key", "value", "hint")
-def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hint: str) -> None:
-    """Enumerations, numbers and names are checked, and the way out is said."""
-    found = problem({key: value})
-    assert (found.code, found.message, found.hint) == ("dialect/value", f"dialect {key} cannot be {value!r}", hint)
-
-
-def test_two_parts_of_a_body_cannot_share_a_name() -> None:
-    """A wire name that another part of the same body has would lose one of the two."""
-    assert problem({"content-targets.create.mandatory": "contentId"}).code == "dialect/clash"
-    assert problem({"users.set-order-details.address.city": "zip"}).code == "dialect/clash"
-    assert problem({"content.meetups.occasions.startTime": "occasionId"}).code == "dialect/clash"
-    assert ApiSpec(
-        {"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}
-    ).body_to_wire("content-targets.create", startTime="a", finishTime="b") == {"finishTime": "a", "end": "b"}
+def test_two_parts_of_a_body_may_change_names() -> None:
+    """A name is only taken where the other part keeps it."""
+    swapped = ApiSpec({"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"})
+    body = swapped.body_to_wire("content-targets.create", startTime="a", finishTime="b")
+    assert body == {"finishTime": "a", "end": "b"}
 
 
 def test_all_problems_of_a_dialect_are_told_together() -> None:

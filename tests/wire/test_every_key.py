@@ -2,17 +2,18 @@
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import httpx
 import pytest
+import yaml
 from api.writer import attribute, snake
-from client.network import Network, client, said
+from client.network import Network, client, said, typed_call
 from flow.project import Project
-from texts import text_of
+from texts import listed_cases, text_of
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
@@ -27,139 +28,25 @@ from lmsconf.workspace.connection import Connection
 
 from .second_dialect import second_dialect
 
-Call = Callable[[Service], object]
 WHO = "manual-groups.who-can-manage"
 MANAGED = "user-access.make-manager.managed-groups"
 OTHER = {**second_dialect(), "paging.limit": 1, "manual-groups.add.batch": 1, WHO: "with-right"}
 """Each key's other value."""
 ANSWERS = "users.update-custom-field-choice"
-MULTI = f"{ANSWERS}.value-multi-select"
-BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
-    "paging.limit": (
-        lambda s: list(s.groups.list_all()),
-        [{"skip": "0", "limit": "100"}],
-        [{"skip": "0", "limit": "1"}],
-    ),
-    f"{ANSWERS}.wrapper": (
-        lambda s: s.users.update_custom_field_choice("u", text={"f": "x"}),
-        [{"f": "x"}],
-        [{"fields": {"f": "x"}}],
-    ),
-    f"{ANSWERS}.value-multi-select": (
-        lambda s: s.users.update_custom_field_choice("u", choice={"a": "c"}, multi_select={"f": ["d", "e"], "g": []}),
-        [{"a": "c", "f": ["d", "e"], "g": []}],
-        [{"a": "c", "f": {"choiceIds": ["d", "e"]}, "g": ""}],
-    ),
-    f"{ANSWERS}.value-text": (
-        lambda s: s.users.update_custom_field_choice("u", choice={"a": "c"}, text={"f": "x", "g": None}),
-        [{"a": "c", "f": "x", "g": ""}],
-        [{"a": "c", "f": {"text": "x"}, "g": ""}],
-    ),
-    f"{ANSWERS}.value": (
-        lambda s: s.users.update_custom_field_choice("u", choice={"a": "c", "b": None}, text={"f": "x"}),
-        [{"a": "c", "b": "", "f": "x"}],
-        [{"a": ["c"], "b": [], "f": "x"}],
-    ),
-    f"{ANSWERS}.clear-choice": (
-        lambda s: s.users.update_custom_field_choice("u", choice={"f": None}),
-        [{"f": ""}],
-        [{"f": None}],
-    ),
-    f"{ANSWERS}.clear-multi-select": (
-        lambda s: s.users.update_custom_field_choice("u", multi_select={"f": []}),
-        [{"f": []}],
-        [{"f": None}],
-    ),
-    f"{ANSWERS}.clear-text": (
-        lambda s: s.users.update_custom_field_choice("u", text={"f": None}),
-        [{"f": ""}],
-        [{"f": None}],
-    ),
-    "manual-groups.add.batch": (
-        lambda s: [
-            s.groups.add_members("g", ["u", "v"]),
-            s.groups.add_managers("g", ["u", "v"]),
-            s.smart_groups.add_managers("g", ["u", "v"]),
-        ],
-        [{"userIds": ["u", "v"]}] * 3,
-        [{"userIds": ["u"]}, {"userIds": ["v"]}] * 3,
-    ),
-    "manual-groups.add.mode": (
-        lambda s: [s.groups.add_members("g", ["u", "v"]), s.smart_groups.add_managers("g", [])],
-        [{"userIds": ["u", "v"]}, {"userIds": []}],
-        [{"userIds": ["u", "v"]}, {"userIds": []}],
-    ),
-    "custom-fields.clear-description": (
-        lambda s: s.custom_fields.replace("f", "A", "TEXT", description=None),
-        [{"name": "A", "type": "TEXT", "description": ""}],
-        [{"name": "A", "type": "TEXT", "description": None}],
-    ),
-    "content-targets.everyone": (
-        lambda s: [
-            s.content_targets.create("c", target_id="EVERYONE"),
-            s.content_targets.delete("EVERYONE", "EVERYONE", "c"),
-            s.content.list(group_ids=["EVERYONE", "g"]),
-            s.content.meetups(group_ids=["EVERYONE"]),
-            s.analytics.statistics(group_ids=["EVERYONE"], content_name="EVERYONE"),
-            s.users.update_metadata("u", {"targetId": "EVERYONE"}),
-        ],
-        [
-            {"contentId": "c", "targetId": "EVERYONE"},
-            {"targetId": "EVERYONE", "targetType": "EVERYONE", "contentId": "c"},
-            {"groupIds[]": "EVERYONE,g"},
-            {"groupIds[]": "EVERYONE"},
-            {"groupIds": ["EVERYONE"], "contentName": "EVERYONE"},
-            {"metadata": {"targetId": "EVERYONE"}},
-        ],
-        [
-            {"contentId": "c", "targetId": "EVERYONE-ELSE"},
-            {"targetId": "EVERYONE-ELSE", "targetType": "EVERYONE", "contentId": "c"},
-            {"groupIds[]": "EVERYONE-ELSE,g"},
-            {"groupIds[]": "EVERYONE-ELSE"},
-            {"groupIds": ["EVERYONE-ELSE"], "contentName": "EVERYONE"},
-            {"metadata": {"targetId": "EVERYONE"}},
-        ],
-    ),
-    "content-targets.time-format": (
-        lambda s: s.content_targets.create("c", user_id="u", start_time="2026-01-05T08:00:00+01:00"),
-        [{"contentId": "c", "userId": "u", "startTime": "2026-01-05T08:00:00+01:00"}],
-        [{"contentId": "c", "userId": "u", "startTime": "1767596400000"}],
-    ),
-    "content-targets.clear-time": (
-        lambda s: s.content_targets.create("c", user_id="u", start_time=None, finish_time=None),
-        [{"contentId": "c", "userId": "u", "startTime": None, "finishTime": None}],
-        [{"contentId": "c", "userId": "u"}],
-    ),
+BEHAVIOURS = {
+    key for key, *_ in json.loads(text_of(__file__, "test_every_key.json"))["test_the_typed_client_goes_by_a_behaviour"]
 }
-"""Key → a call of the typed client, and what it sends as assumed and otherwise."""
-THE_SERVICES_OWN = {
-    "users.list.match-count": "a listing is asked for in the same way; the key says when it is complete",
-    "content-targets.default-start": "the call is the same; the key says what it makes",
-    "content-targets.time-zone": "only times without an offset are in it; the tests of times send and read them",
-    "content-targets.time-precision": "a call says the time that its caller says; the plan alone cuts seconds off",
-    f"{ANSWERS}.omitted": "a call says what its caller says; what becomes of the rest is for the service",
-    "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
-    "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",
-    WHO: "it decides what is refused, and a refusal is raised as it comes",
-    MANAGED: "the call is the same; the key says what the service does beside it",
-    "smart-groups.system-condition.alone": "it decides who is a member; the answer tells who is",
-    "smart-groups.system-condition.with-choices": "it decides who is a member; the answer tells who is",
-    "content-targets.on-existing": "a call is one request; whoever replaces an assignment deletes it first",
-}
-"""Key → why the typed client sends the same whatever it says."""
+"""Keys by which the typed client goes."""
+REASONS = yaml.safe_load(text_of(__file__, "every_key_reasons.yaml"))
+THE_SERVICES_OWN = REASONS["the_services_own"].keys()
+"""Keys for all values of which the typed client sends the same."""
+UNPLANNED = REASONS["unplanned"].keys()
+"""Keys of operations that plans use, and on which no plan depends."""
 OF_THEIR_OWN = {
     *("users.update-metadata.mode", "users.list.match-count"),
     *("content-targets.time-precision", "content-targets.time-zone", "content-targets.default-start", WHO, MANAGED),
 }
 """Keys with a test of their own."""
-UNPLANNED = {
-    "manual-groups.create.memberIds": "a group is made empty, and its members are added as to any other",
-    "manual-groups.create.managerIds": "a group is made without managers, and they are added as to any other",
-    "content-targets.create.purchaseMetadata": "manifests say nothing of purchases",
-    "smart-groups.system-condition.alone": "plans take it from the live members of smart groups",
-    "smart-groups.system-condition.with-choices": "plans take it from the live members of smart groups",
-}
-"""Key of an operation that plans use → why no plan depends on it."""
 
 SEED = text_of(__file__, "every_key_seed.yaml")
 MANIFEST = text_of(__file__, "every_key_manifest.yaml")
@@ -184,57 +71,30 @@ def _query(request: httpx.Request) -> Iterator[tuple[str, str]]:
 
 def test_the_tables_hold_every_behaviour() -> None:
     """Each has a call of the typed client, or a reason; neither table has more."""
-    assert BEHAVIOURS.keys() | THE_SERVICES_OWN.keys() == load_api_description().behaviours.keys()
-    assert not BEHAVIOURS.keys() & THE_SERVICES_OWN.keys()
+    assert load_api_description().behaviours.keys() == BEHAVIOURS | THE_SERVICES_OWN
+    assert not BEHAVIOURS & THE_SERVICES_OWN
 
 
-@pytest.mark.parametrize("key", BEHAVIOURS)
-def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
-    """The same call is another request where the dialect says another value."""
-    call, assumed, otherwise = BEHAVIOURS[key]
+@listed_cases("key", "calls", "assumed", "otherwise")
+def test_the_typed_client_goes_by_a_behaviour(
+    key: str, calls: list[tuple[str, dict[str, object]]], assumed: list[object], otherwise: list[object]
+) -> None:
+    """The same calls are other requests where the dialect says another value."""
     for dialect, expected in (({}, assumed), ({key: OTHER[key]}, otherwise)):
         network = Network(said(200, {"groups": []}))
-        call(Service(client(network=network, dialect=dialect)))
+        for method, given in calls:
+            typed_call(Service(client(network=network, dialect=dialect)), method, given)
         assert sent(network) == expected
 
 
-FORMS: list[tuple[dict[str, str | int], object, object]] = [
-    ({f"{ANSWERS}.value": "object"}, "c", {"choiceId": "c"}),
-    ({f"{ANSWERS}.value": "object-id"}, "c", {"id": "c"}),
-    ({f"{ANSWERS}.value": "object-list"}, "c", {"choiceIds": ["c"]}),
-    ({f"{ANSWERS}.value": "name"}, "Sales", "Sales"),
-    ({f"{ANSWERS}.value": "name-list"}, "Sales", ["Sales"]),
-    ({MULTI: "list-of-objects"}, ["c", "d"], [{"choiceId": "c"}, {"choiceId": "d"}]),
-    ({MULTI: "name-list"}, ["SQL", "Go"], ["SQL", "Go"]),
-    ({f"{ANSWERS}.clear-choice": "list"}, None, []),
-    ({f"{ANSWERS}.clear-choice": "object"}, None, {"choiceId": ""}),
-    ({f"{ANSWERS}.clear-choice": "object-null"}, None, {"choiceId": None}),
-    ({f"{ANSWERS}.clear-choice": "object", f"{ANSWERS}.value": "object-id"}, None, {"id": ""}),
-    ({f"{ANSWERS}.clear-choice": "object", f"{ANSWERS}.value": "object-list"}, None, {"choiceIds": []}),
-    ({f"{ANSWERS}.clear-multi-select": "object"}, [], {"choiceIds": []}),
-    ({f"{ANSWERS}.clear-multi-select": "list", MULTI: "object-list"}, [], []),
-]
-"""A dialect, an answer to a CHOICE or, if a list, a MULTI_SELECT field, and its value in the body."""
-TEXTS: list[tuple[dict[str, str | int], object, object]] = [
-    ({f"{ANSWERS}.value-text": "value"}, "x", {"value": "x"}),
-    ({f"{ANSWERS}.value-text": "list"}, "x", ["x"]),
-    ({f"{ANSWERS}.value-text": "list"}, None, []),
-    ({f"{ANSWERS}.clear-text": "object"}, None, {"text": ""}),
-    ({f"{ANSWERS}.clear-text": "object-null", f"{ANSWERS}.value-text": "value"}, None, {"value": None}),
-]
-
-
-@pytest.mark.parametrize(("dialect", "answer", "value"), [*FORMS, *TEXTS])
-def test_an_answer_is_written_as_the_dialect_says(dialect: dict[str, str | int], answer: Any, value: object) -> None:
+@listed_cases("dialect", "type", "answer", "value")
+def test_an_answer_is_written_as_the_dialect_says(
+    dialect: dict[str, str], type: str, answer: object, value: object
+) -> None:
     """Each form of an answer and of nothing, for each type of field; the caller gives a name where a name is sent."""
     network = Network(said(200, {}))
-    users = Service(client(network=network, dialect=dialect)).users
-    if any(key.endswith("text") for key in dialect):
-        users.update_custom_field_choice("u", text={"f": answer})
-    elif isinstance(answer, list):
-        users.update_custom_field_choice("u", multi_select={"f": answer})
-    else:
-        users.update_custom_field_choice("u", choice={"f": answer})
+    service = Service(client(network=network, dialect={f"{ANSWERS}.{key}": name for key, name in dialect.items()}))
+    typed_call(service, "users.update_custom_field_choice", {"user_id": "u", type: {"f": answer}})
     assert sent(network) == [{"f": value}]
 
 
@@ -299,14 +159,14 @@ def _names(value: object) -> list[str]:
 
 def planned() -> list[str]:
     """The keys that plans lean on."""
-    leaning = {one.key for one in list_dialect_assumptions(ApiSpec.default(), KINDS, {})} - UNPLANNED.keys()
+    leaning = {one.key for one in list_dialect_assumptions(ApiSpec.default(), KINDS, {})} - UNPLANNED
     return sorted(leaning)
 
 
 def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
     """Whatever is not tried below belongs to operations that planning and applying never use."""
     used = {operation for kind in KINDS.values() for operation in kind.operations}
-    for key in set(keys()) - set(planned()) - UNPLANNED.keys():
+    for key in set(keys()) - set(planned()) - UNPLANNED:
         leaning = {one.id for one in ApiSpec.default().operations.values() if key in one.dialect_keys}
         assert not leaning & used, key
 
