@@ -86,11 +86,11 @@ def wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
 
 
 @st.composite
-def answered_wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
-    """The same with people's answers to custom fields, live and declared."""
+def answered_wishes(draw: st.DrawFn, *, declared: bool = True) -> tuple[RandomWorkspace, RandomManifests]:
+    """The same with people's answers to custom fields, live and, if so asked, declared."""
     world, dice = draw(worlds()), Dice(draw)
     answer_all(dice, world)
-    return world, _Wishing(dice, world).run(answers=True)
+    return world, _Wishing(dice, world).run(answers=declared)
 
 
 class _Wishing:

@@ -98,6 +98,7 @@ class RandomWorkspace:
 
     people: dict[str, str] = field(default_factory=dict)
     archived: set[str] = field(default_factory=set)
+    admins: set[str] = field(default_factory=set)
     fields: list[Field] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     smart_groups: list[Group] = field(default_factory=list)
@@ -110,7 +111,8 @@ class RandomWorkspace:
         """The world as the values of a seed file."""
         return {
             "people": [
-                {"id": id, "email": email, "archived": email in self.archived, "answers": self.answers.get(email, {})}
+                {"id": id, "email": email, "archived": email in self.archived, "admin": email in self.admins}
+                | {"answers": self.answers.get(email, {})}
                 for email, id in self.people.items()
             ],
             "custom_fields": [

@@ -29,7 +29,7 @@ from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock as RunClock
 from lmsconf.workspace.reader import WorkspaceReader
 
-from .request_faults import BEGIN, Calm, Clock, Network, Script
+from .request_faults import BEGIN, CALM, Clock, Network, Script
 from .workspace_state import TOKEN, Portrait, ids, portrait
 
 Entry = dict[str, object]
@@ -357,7 +357,7 @@ def scene(name: str) -> ReferenceApply:
     with sandbox.store.write_transaction() as repository:
         fill_workspace(repository, seed())
         old = ids(repository)
-    network.lead_to(sandbox)
+    network.sandbox = sandbox
     sandbox.store.checkpoint(_START)
     with TemporaryDirectory() as folder:
         settings = _project(Path(folder), name)
@@ -370,7 +370,7 @@ def scene(name: str) -> ReferenceApply:
         timing=RunClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
         patience=settings.policy.settle,
     )
-    network.reset(Calm())
+    network.reset(CALM)
     plan = workspace.plan(manifests, settings.policy)
     report = execute(workspace, plan, meta={})
     assert report.converged, report

@@ -25,18 +25,18 @@ from lmsconf.model.plan import Plan
 
 from .references import ReferenceApply, alone, scene
 from .request_faults import (
+    CALM,
     KEPT,
     KILLED_UNRECORDED,
     KINDS,
     MISHAPS,
-    Calm,
     Killed,
     LoggedRequest,
     MortalJournal,
     Script,
-    ScriptedFaults,
     Storm,
     at_call,
+    scripted,
 )
 from .workspace_state import Difference, Duplicate, RunOutputs, compare, delete_idle, twins
 
@@ -206,7 +206,7 @@ def _ended(
     hollow = playing.whole and scene.carried_out() < scene.calls
     for _ in range(disturbed - 1):
         done = done or playing.run()
-    scene.network.calm()
+    scene.network.script = CALM
     if forgets and root is not None:
         rmtree(root / ".lmsconf")
     playing.wait()
@@ -243,7 +243,7 @@ class Schedule:
     @property
     def command(self) -> str:
         """The command that plays it again, request by request."""
-        return f"python -m tests.simulation {self.reference} {self.kind} {self.number}"
+        return f"PYTHONPATH=tests python -m tests.simulation {self.reference} {self.kind} {self.number}"
 
     def play(self) -> tuple[ScheduleOutcome, bool]:
         """How it ended, and whether it may end in a stop that names twins."""
@@ -255,13 +255,13 @@ class Schedule:
             storm = Storm(self.number, _CHANCES[self.number % len(_CHANCES)])
             return play(scene(self.reference), storm, disturbed=3), True
         mishap = at_call(self.kind, self.number)
-        return play(scene(self.reference), ScriptedFaults({self.number: mishap})), mishap.names_a_stop
+        return play(scene(self.reference), scripted({self.number: mishap})), mishap.names_a_stop
 
     def _killed(self) -> tuple[ScheduleOutcome, bool]:
         """A process that dies. Every other time its journal is lost too, and nobody waits for what it has sent."""
         forgets = self.number % 2 == 1
         strikes = self.kind != KILLED_UNRECORDED
-        script = ScriptedFaults({self.number: at_call(self.kind, self.number)}) if strikes else Calm()
+        script = scripted({self.number: at_call(self.kind, self.number)}) if strikes else CALM
         dies_at = None if strikes else self.number
         with TemporaryDirectory() as root:
             ending = play(scene(self.reference), script, root=Path(root), forgets=forgets, dies_at=dies_at)
@@ -274,7 +274,7 @@ class Schedule:
         first = dice.randint(1, stage.calls)
         second = first + (1 if dice.random() < 0.5 else dice.randint(1, stage.calls))
         both = [MISHAPS[dice.choice(sorted(MISHAPS))] for _ in range(2)]
-        script: Script = ScriptedFaults(dict(zip((first, second), both, strict=True)))
+        script = scripted(dict(zip((first, second), both, strict=True)))
         return play(stage, script, disturbed=2), True
 
 
