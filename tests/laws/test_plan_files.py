@@ -141,10 +141,9 @@ def test_what_is_rehearsed_comes_true(opened: Open, dialect: dict[str, str | int
 
 def comes_true(stage: SandboxProject) -> tuple[Rehearsal, list[CallOutcome]]:
     """The rehearsal of a plan that is then carried out as was foretold, and the calls that are not done."""
-    manifests = stage.manifests()
+    manifests, live = stage.manifests(), stage.plan()
     before = stage.workspace.snapshot(manifests=manifests)
     rehearsal, twin = rehearsed(stage, before)
-    live = stage.plan()
     assert rehearsal.receipt.plan_digest == plan_digest(live)
     assert loads(dumps(replace(live, rehearsal=rehearsal))).rehearsal == rehearsal
     report = execute(stage.workspace, live, meta={}, made_from=manifests)

@@ -4,7 +4,7 @@ The table is literal on purpose: it shares nothing with the values that the prob
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Final, NamedTuple, cast
 
@@ -168,7 +168,7 @@ TABLE: Final[Mapping[str, tuple[Value, ...]]] = {
 """Point → its values, the first as the sandbox has it."""
 
 
-def drawn(seed: int, *, settled: frozenset[str] = frozenset()) -> Points:
+def drawn(seed: int, *, settled: Set[str] = frozenset()) -> Points:
     """The service of a seed. settled: points that keep their first value, whatever is drawn."""
     dice = random.Random(seed)  # noqa: S311  no secret
     chosen = {point: dice.choice(values) for point, values in TABLE.items()}
@@ -185,13 +185,6 @@ def made_of(chosen: Mapping[str, Value]) -> Points:
         chosen = {**chosen, "is_any_beside": "choices"}
     names = {key: str(value) for key, value in chosen.items() if key in NAMES}
     return replace(Points(names=names), **{key: value for key, value in chosen.items() if key not in NAMES})
-
-
-def single_changes() -> Iterator[tuple[str, Value, Points]]:
-    """Every service that differs from the first one in a single point."""
-    for point, values in TABLE.items():
-        for value in values[1:]:
-            yield point, value, made_of({point: value})
 
 
 # Answers to custom fields as one service writes and shows them.

@@ -4,7 +4,7 @@ What begins with "Foreign" is named by no manifest, and no schedule may touch it
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,21 +13,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from lmsconf.api.client import Client
-from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
+from laws.sandbox_project import TransportConnection, yaml_text
+
 from lmsconf.api.retry_and_rate_limit import RetryPolicy
-from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
-from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
-from lmsconf.project.settings import Settings, load_settings
+from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.fill_sandbox import fill_workspace
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WaitClock as RunClock
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 from .request_faults import BEGIN, CALM, Clock, Network, Script
 from .workspace_state import TOKEN, Portrait, ids, portrait
@@ -53,14 +49,8 @@ def seed() -> Document:
             {"name": "Foreign field", "type": "CHOICE", "choices": ["Foreign yes", "Foreign no"]},
         ],
         "people": [
-            {
-                "id": f"u-{number}",
-                "email": email,
-                "first_name": "P",
-                "last_name": str(number),
-                "admin": number < 3,
-                "answers": {"Unit": _UNITS[number % 4], "Land": [_LANDS[number % 4]], "Foreign field": "Foreign yes"},
-            }
+            {"id": f"u-{number}", "email": email, "first_name": "P", "last_name": str(number), "admin": number < 3}
+            | {"answers": {"Unit": _UNITS[number % 4], "Land": [_LANDS[number % 4]], "Foreign field": "Foreign yes"}}
             for number, email in enumerate(PEOPLE)
         ],
         "groups": [
@@ -75,11 +65,8 @@ def seed() -> Document:
                 {"id": _rule(number), "name": name, "conditions": [_in_unit(number)], "managers": PEOPLE[:1]}
                 for number, name in enumerate(RULES)
             ),
-            {
-                "id": "sg-foreign",
-                "name": "Foreign rule",
-                "conditions": [{"field": "Foreign field", "choices": ["Foreign no"]}],
-            },
+            {"id": "sg-foreign", "name": "Foreign rule"}
+            | {"conditions": [{"field": "Foreign field", "choices": ["Foreign no"]}]},
         ],
         "content": [{"name": name} for name in [*COURSES, "Foreign course"]],
         "content_targets": [
@@ -271,14 +258,6 @@ def _gives(content: str, *to: object, **said: object) -> Entry:
     return {"content": content, "assign_to": [*to], **said}
 
 
-def yaml_lines(document: Document) -> Iterable[str]:
-    """The document as YAML, whose flow style JSON is."""
-    import json
-
-    for section, entries in document.items():
-        yield f"{section}: {json.dumps(entries)}"
-
-
 # One reference apply on a stage of its own: its sandbox, its project, its plan, and how it ends undisturbed.
 
 
@@ -292,31 +271,10 @@ _START: Final = "start"
 _JITTER: Final = 0.7
 
 
-class VirtualTimeConnection(Connection):
-    """A connection over a network of our own, whose clients wait in its time."""
-
-    def __init__(self, network: Network, clock: Clock) -> None:
-        self.name, self.url, self.spec = "sandbox", "sandbox:", ApiSpec.default()
-        self._network = network
-        self._retry = RetryPolicy(
-            sleep=clock.sleep, clock=clock.monotonic, wall_clock=clock.now, random_number=lambda: _JITTER
-        )
-
-    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
-        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
-
-    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
-        return ConcurrentReader(pool, self.spec, whole_rows=everything)
-
-    def _client(self) -> Client:
-        return Client("http://sandbox", TOKEN, spec=self.spec, transport=self._network, retry=self._retry)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReferenceApply:
     """Everything that a schedule needs. `calls`: how many writes the undisturbed run sends."""
 
-    name: str
     clock: Clock
     network: Network
     sandbox: Sandbox
@@ -360,43 +318,29 @@ def scene(name: str) -> ReferenceApply:
     network.sandbox = sandbox
     sandbox.store.checkpoint(_START)
     with TemporaryDirectory() as folder:
-        settings = _project(Path(folder), name)
+        (Path(folder) / "lmsconf.yaml").write_text(_PROJECT, encoding="utf-8")
+        (Path(folder) / "manifests").mkdir()
+        (Path(folder) / "manifests" / "all.yaml").write_text(yaml_text(REFERENCES[name]()), encoding="utf-8")
+        settings = load_settings(Path(folder), None, {}, today=datetime.fromtimestamp(BEGIN, UTC).date())
         manifests = load_manifests(settings)
+    retry = RetryPolicy(sleep=clock.sleep, clock=clock.monotonic, wall_clock=clock.now, random_number=lambda: _JITTER)
+    connection = TransportConnection(network, sandbox.spec, retry)
+    connection.token = TOKEN
     workspace = WorkspaceReader(
         settings=settings,
-        connection=VirtualTimeConnection(network, clock),
+        connection=connection,
         parallelism=1,
         clock=lambda: datetime.fromtimestamp(clock.now(), UTC),
-        timing=RunClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
+        timing=WaitClock(now=clock.monotonic, sleep=lambda seconds, _: clock.sleep(seconds)),
         patience=settings.policy.settle,
     )
     network.reset(CALM)
     plan = workspace.plan(manifests, settings.policy)
     report = execute(workspace, plan, meta={})
     assert report.converged, report
-    calls = network.writes
     with sandbox.store.read_transaction() as repository:
         wanted = portrait(repository, old)
-    return ReferenceApply(
-        name=name,
-        clock=clock,
-        network=network,
-        sandbox=sandbox,
-        workspace=workspace,
-        manifests=manifests,
-        plan=plan,
-        calls=calls,
-        wanted=wanted,
-        old=old,
-    )
-
-
-def _project(folder: Path, name: str) -> Settings:
-    (folder / "lmsconf.yaml").write_text(_PROJECT, encoding="utf-8")
-    (folder / "manifests").mkdir()
-    text = "\n".join(yaml_lines(REFERENCES[name]()))
-    (folder / "manifests" / "all.yaml").write_text(text, encoding="utf-8")
-    return load_settings(folder, None, {}, today=datetime.fromtimestamp(BEGIN, UTC).date())
+    return ReferenceApply(clock, network, sandbox, workspace, manifests, plan, network.writes, wanted, old)
 
 
 @contextmanager

@@ -130,12 +130,8 @@ def _ways() -> Iterator[RequestFault]:
         yield RequestFault(f"{status}-after", done, _says(status), "4xx-after")
     yield RequestFault("truncated", done, _body(lambda real: real[: len(real) // 2]))
     yield RequestFault("empty", done, _body(lambda real: b""))
-    for name, body in (
-        ("a-list", json.dumps([SAID])),
-        ("another-object", json.dumps({"simulated": SAID})),
-        ("null", "null"),
-    ):
-        yield RequestFault(name, done, _body(lambda real, body=body: body.encode()), "wrong-type")
+    for name, value in {"a-list": [SAID], "another-object": {"simulated": SAID}, "null": None}.items():
+        yield RequestFault(name, done, _body(lambda real, value=value: json.dumps(value).encode()), "wrong-type")
     yield RequestFault("torn", done, _torn)
     yield RequestFault("slow", done, _as_is, takes=25.0)
     reset = _breaks(httpx.ReadError)

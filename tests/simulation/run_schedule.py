@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -28,7 +28,6 @@ from .request_faults import (
     CALM,
     KEPT,
     KILLED_UNRECORDED,
-    KINDS,
     MISHAPS,
     Killed,
     LoggedRequest,
@@ -184,7 +183,22 @@ def play(
     scene.reset(script)
     playing = _Play(scene, root)
     with playing.paper.listening():
-        reruns, hollow, unnamed = _ended(playing, disturbed, forgets, dies_at)
+        done = playing.run(scene.plan, dies_at=dies_at)
+        hollow = playing.whole and scene.carried_out() < scene.calls
+        for _ in range(disturbed - 1):
+            done = done or playing.run()
+        scene.network.script = CALM
+        if forgets and root is not None:
+            rmtree(root / ".lmsconf")
+        playing.wait()
+        reruns = playing.reruns()
+        if root is not None and reruns is not None:
+            playing.let_all_come()
+            more = playing.reruns()
+            reruns = None if more is None or reruns + more > RERUNS else reruns + more
+        unnamed = playing.choose()
+        if playing.stopped:
+            reruns = playing.reruns()
     return ScheduleOutcome(
         reruns=reruns,
         stopped=playing.stopped,
@@ -195,32 +209,6 @@ def play(
         log=tuple(scene.network.log),
         said=tuple(playing.said),
     )
-
-
-def _ended(
-    playing: _Play, disturbed: int, forgets: bool, dies_at: int | None
-) -> tuple[int | None, bool, tuple[Duplicate, ...]]:
-    """How many reruns it took, whether the first run called itself whole and was not, and twins nobody had named."""
-    scene, root = playing.scene, playing.root
-    done = playing.run(scene.plan, dies_at=dies_at)
-    hollow = playing.whole and scene.carried_out() < scene.calls
-    for _ in range(disturbed - 1):
-        done = done or playing.run()
-    scene.network.script = CALM
-    if forgets and root is not None:
-        rmtree(root / ".lmsconf")
-    playing.wait()
-    reruns = playing.reruns()
-    if root is not None:
-        playing.let_all_come()
-        reruns = _both(reruns, playing.reruns())
-    unnamed = playing.choose()
-    return (playing.reruns() if playing.stopped else reruns), hollow, unnamed
-
-
-def _both(first: int | None, then: int | None) -> int | None:
-    """So many reruns in all, where both came to an end."""
-    return None if first is None or then is None or first + then > RERUNS else first + then
 
 
 # Plays many schedules, and counts how they ended.
@@ -278,38 +266,18 @@ class Schedule:
         return play(stage, script, disturbed=2), True
 
 
-def ways(kind: str) -> Iterator[str]:
-    """Under which names a kind is played at each call: as one whose ways take turns, or as all of its ways."""
-    yield from (one.name for one in KINDS[kind]) if WHOLE and kind in KINDS else [kind]
-
-
-class ScheduleCounts:
-    """Counts of endings, and the schedules that broke the law."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.broken: list[str] = []
-
-    def play(self, schedules: Iterable[Schedule]) -> ScheduleCounts:
-        """Plays them all."""
-        for schedule in schedules:
-            ending, may_stop = schedule.play()
-            self.count(ending)
-            if wrong := ending.breaks(may_stop=may_stop):
-                self.broken.append(f"{wrong}\n  play it again: {schedule.command}")
-        return self
-
-    def count(self, ending: ScheduleOutcome) -> None:
-        """Adds one ending."""
-        self.counts["schedules"] += 1
-        self.counts["converged"] += ending.reruns is not None and not ending.stopped
-        self.counts["stops"] += ending.stopped
+def play_all(schedules: Iterable[Schedule]) -> tuple[Counter[str], list[str]]:
+    """Counts of how they ended, and how some broke the law."""
+    counts: Counter[str] = Counter()
+    broken = []
+    for schedule in schedules:
+        ending, may_stop = schedule.play()
+        counts["converged"] += ending.reruns is not None and not ending.stopped
+        counts["stops"] += ending.stopped
         for key in ("lost", "duplicated", "foreign"):
-            self.counts[key] += bool(getattr(ending.difference, key))
-        self.counts["duplicated"] += bool(ending.unnamed)
-        self.counts["leaks"] += bool(ending.leaks)
-
-    def assert_lawful(self) -> None:
-        """Fails with the first few schedules that broke the law."""
-        shown = "\n".join(self.broken[:3])
-        assert not self.broken, f"{len(self.broken)} of {self.counts['schedules']} schedules:\n{shown}"
+            counts[key] += bool(getattr(ending.difference, key))
+        counts["duplicated"] += bool(ending.unnamed)
+        counts["leaks"] += bool(ending.leaks)
+        if wrong := ending.breaks(may_stop=may_stop):
+            broken.append(f"{wrong}\n  play it again: {schedule.command}")
+    return counts, broken
