@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .points import Points, drawn
+from .points import drawn, made_of
 from .scenario import bare, facts, opened, play, play_unprobed
 
 SEEDS = range(200)
@@ -48,7 +48,7 @@ def test_an_assignment_that_is_made_anew_is_not_lost(
     unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no name that is tried for a part of it is right, the assignment of before is there, or another one."""
-    points = Points(unknown=unknown, existing="ignored", names={"content-targets.create.mandatory": "binding"})
+    points = made_of({"unknown": unknown, "existing": "ignored", "content-targets.create.mandatory": "binding"})
     with opened(points, 0, tmp_path, monkeypatch) as project:
         project.state({"content-targets.on-existing": "recreate"})
         project.write(CHANGED)
