@@ -17,7 +17,7 @@ def main(words: list[str]) -> int:
     ending, may_stop = Schedule(words[0], words[1], int(words[2])).play()
     wrong = ending.breaks(may_stop=may_stop)
     stopped = " after a stop that named twins" if ending.stopped else ""
-    print(*ending.log, *ending.said, sep="\n")
+    print(*ending.scene.network.log, *ending.said, sep="\n")
     print(wrong or f"lawful: converged after {ending.reruns} more runs{stopped}")
     return bool(wrong)
 

@@ -4,7 +4,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Final
@@ -214,23 +214,19 @@ CALM: Final = scripted({})
 """Nothing goes wrong."""
 
 
-@dataclass(slots=True)
-class Storm:
+def storm(seed: int, chance: float) -> Script:
     """Every request may be struck, by anything. The dice know only the request itself and how often it was made.
 
     So the order in which reads are sent side by side decides nothing, and the same seed gives the same storm.
     """
+    seen: Counter[str] = Counter()
 
-    seed: int
-    chance: float
-    _seen: Counter[str] = field(default_factory=Counter)
+    def strike(write: int | None, what: str) -> RequestFault | None:
+        seen[what] += 1
+        dice = Random(f"{seed} {seen[what]} {what}")  # noqa: S311  weather is no secret
+        return dice.choice(KINDS[dice.choice(sorted(KINDS))]) if dice.random() < chance else None
 
-    def __call__(self, write: int | None, what: str) -> RequestFault | None:
-        self._seen[what] += 1
-        dice = Random(f"{self.seed} {self._seen[what]} {what}")  # noqa: S311  weather is no secret
-        if dice.random() >= self.chance:
-            return None
-        return dice.choice(KINDS[dice.choice(sorted(KINDS))])
+    return strike
 
 
 # The way to the sandbox: an httpx transport on which a script strikes, and where a request can arrive late.
@@ -287,23 +283,6 @@ class StaleReads(FaultScript):
         return _STALE
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRequest:
-    """One line of the log."""
-
-    seconds: float
-    write: int | None
-    method: str
-    target: str
-    mishap: str | None
-    came: str
-
-    def __str__(self) -> str:
-        number = "" if self.write is None else f"#{self.write}"
-        struck = f"  <- {self.mishap}" if self.mishap else ""
-        return f"{self.seconds:9.2f}s {number:>5} {self.method:6} {self.target}  {self.came}{struck}"
-
-
 class Network(httpx.BaseTransport):
     """All requests of a schedule pass through here, one at a time."""
 
@@ -313,7 +292,7 @@ class Network(httpx.BaseTransport):
     def __init__(self, clock: Clock) -> None:
         self.past = StaleReads()
         self.script = CALM
-        self.log: list[LoggedRequest] = []
+        self.log: list[str] = []
         self.writes = 0
         self._clock = clock
         self._late: list[tuple[float, httpx.Request]] = []
@@ -348,12 +327,11 @@ class Network(httpx.BaseTransport):
             return self._answer(request)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        target = request.url.raw_path.decode("ascii")
         write = None
         if self._is_write(request):
             self.writes += 1
             write = self.writes
-        mishap = self.script(write, f"{request.method} {target}")
+        mishap = self.script(write, f"{request.method} {request.url.raw_path.decode('ascii')}")
         came = "no answer"
         try:
             answer = self.sandbox.handle_request(request) if mishap is None else self._struck(mishap, request)
@@ -386,5 +364,5 @@ class Network(httpx.BaseTransport):
 
     def _note(self, request: httpx.Request, write: int | None, mishap: RequestFault | None, came: str) -> None:
         target = request.url.raw_path.decode("ascii")
-        name = mishap.name if mishap else None
-        self.log.append(LoggedRequest(self._clock.seconds, write, request.method, target, name, came))
+        number, struck = f"#{write}" if write else "", f"  <- {mishap.name}" if mishap else ""
+        self.log.append(f"{self._clock.seconds:9.2f}s {number:>5} {request.method:6} {target}  {came}{struck}")

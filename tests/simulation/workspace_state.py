@@ -122,8 +122,9 @@ def compare(wanted: Portrait, found: Portrait) -> Difference:
 
 
 _LIVE_TWICE: Final = """
-    SELECT kind, name FROM (SELECT kind, name FROM groups UNION ALL SELECT 'FIELD', name FROM fields)
-    GROUP BY kind, name HAVING count(*) > 1
+    SELECT kind, name, group_concat(id) FROM (
+        SELECT kind, name, id, seq FROM groups UNION ALL SELECT 'FIELD', name, id, seq FROM fields ORDER BY 1, 2, seq
+    ) GROUP BY kind, name HAVING count(*) > 1
 """
 _USES_OF_GROUP: Final = """
     SELECT (SELECT count(*) FROM members WHERE grp = ?1) + (SELECT count(*) FROM targets WHERE audience = ?1)
@@ -146,14 +147,8 @@ class Duplicate(NamedTuple):
 
 def twins(repository: Repository) -> list[Duplicate]:
     """Everything that is live more than once."""
-    found = []
-    for kind, name in repository.rows(_LIVE_TWICE):
-        if kind == "FIELD":
-            ids = repository.column("SELECT id FROM fields WHERE name = ? ORDER BY seq", name)
-        else:
-            ids = repository.column("SELECT id FROM groups WHERE kind = ? AND name = ? ORDER BY seq", kind, name)
-        found.append(Duplicate(str(kind), str(name), tuple(ids)))
-    return found
+    rows = repository.rows(_LIVE_TWICE)
+    return [Duplicate(str(kind), str(name), tuple(str(ids).split(","))) for kind, name, ids in rows]
 
 
 def delete_idle(repository: Repository, twin: Duplicate) -> None:
