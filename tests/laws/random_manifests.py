@@ -361,7 +361,8 @@ class _Wishing:
     def _smart_groups(self) -> list[Outcome]:
         dice = self.dice
         fates = self._fates(SMART_GROUP, self.world.smart_groups)
-        sure = {name: choices for name, choices in self.fields.items() if name not in self._shaky_names()}
+        shaky = {self.renamed.get(name) for name in self.shaky}
+        sure = {name: choices for name, choices in self.fields.items() if name not in shaky}
         for fate, live in zip(fates, self.world.smart_groups, strict=True):
             if fate.goes:
                 continue
@@ -391,9 +392,6 @@ class _Wishing:
             self._add(SMART_GROUP, entry)
             fates.append(Outcome("", "", "", normalize_name(str(entry["name"])), entry=entry))
         return fates
-
-    def _shaky_names(self) -> set[str]:
-        return {self.renamed[name] for name in self.shaky if name in self.renamed}
 
     def _stays(self, said: Entry) -> bool:
         """Whether a live condition names only what no change has to take away."""

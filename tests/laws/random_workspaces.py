@@ -74,8 +74,8 @@ class Field:
     id: str
     name: str
     type: str
-    choices: list[tuple[str, str]]
-    details: Entry
+    choices: list[tuple[str, str]] = field(default_factory=list)
+    details: Entry = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Group:
 
     id: str
     name: str
-    managers: list[str]
+    managers: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
     conditions: list[Entry] = field(default_factory=list)
 
@@ -187,7 +187,7 @@ def _fields(dice: Dice, world: RandomWorkspace) -> None:
         world.fields.append(Field(id=id, name=names[-1], type=type, choices=choices, details={**details, **said}))
     if dice.chance(12):  # once in a while the workspace is full
         for number in range(len(world.fields) + 1, MOST_FIELDS + 1):
-            world.fields.append(Field(id=f"f-{number}", name=f"Field {number}", type="TEXT", choices=[], details={}))
+            world.fields.append(Field(id=f"f-{number}", name=f"Field {number}", type="TEXT"))
 
 
 def unlike(name: str, others: Sequence[str]) -> str:

@@ -147,9 +147,9 @@ ORDERS = st.randoms(use_true_random=False)
 READINGS: Final = (
     RandomWorkspace(
         people={"anna@x.example": "p1"},
-        fields=[Field(id="f-1", name="A", type="CHOICE", choices=[("ch-1", "a")], details={})],
+        fields=[Field(id="f-1", name="A", type="CHOICE", choices=[("ch-1", "a")])],
         smart_groups=[
-            Group(id=id, name=word, managers=[], members=[], conditions=[{"field": "A", "system_condition": word}])
+            Group(id=id, name=word, conditions=[{"field": "A", "system_condition": word}])
             for id, word in (("s1", "IS_ANY"), ("s2", "IS_NOT"))
         ],
         contents={"c0": "Intro"},

@@ -192,12 +192,12 @@ _FIELDS: Final = [f"Field {number}" for number in range(MOST_FIELDS)]
 FULL: Final = RandomWorkspace(
     people={f"p{number}@x.example": f"p{number}" for number in range(6)},
     admins={"p0@x.example", "p1@x.example"},
-    fields=[Field(id=name, name=name, type="CHOICE", choices=[(f"{name} A", "A")], details={}) for name in _FIELDS],
+    fields=[Field(id=name, name=name, type="CHOICE", choices=[(f"{name} A", "A")]) for name in _FIELDS],
     smart_groups=[
-        Group(id=f"in {name}", name=f"In {name}", managers=[], conditions=[{"field": name, "choices": ["A"]}])
+        Group(id=f"in {name}", name=f"In {name}", conditions=[{"field": name, "choices": ["A"]}])
         for name in _FIELDS[:2]
     ],
-    groups=[Group(id="g1", name="Group", managers=[], members=["p0@x.example", "p2@x.example", "p4@x.example"])],
+    groups=[Group(id="g1", name="Group", members=["p0@x.example", "p2@x.example", "p4@x.example"])],
     dialect={"custom-fields.in-use": "condition"},
 )
 MEMBERS: Final = [{"name": "Group", "members": ["p3@x.example", "p4@x.example"]}]

@@ -192,12 +192,11 @@ REFUSED_RENAME: Final = (
     RandomWorkspace(
         people={"anna@x.example": "p1"},
         fields=[
-            Field(id=f"f-{number}", name=name, type="CHOICE", choices=[(f"ch-{number}", "a")], details={})
+            Field(id=f"f-{number}", name=name, type="CHOICE", choices=[(f"ch-{number}", "a")])
             for number, name in enumerate("ABC")
         ],
         smart_groups=[
-            Group(id=id, name=id, managers=[], members=[], conditions=[{"field": "A", "system_condition": "IS_ANY"}])
-            for id in ("s0", "s1")
+            Group(id=id, name=id, conditions=[{"field": "A", "system_condition": "IS_ANY"}]) for id in ("s0", "s1")
         ],
     ),
     RandomManifests(

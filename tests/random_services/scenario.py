@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
@@ -14,9 +13,9 @@ from typing import Final
 
 import pytest
 import yaml
+from flow.shell import lmsconf
 from waiting import nobody_waits, served
 
-from lmsconf.cli import main
 from lmsconf.workspace.fill_sandbox import fill_workspace
 
 from .points import Points
@@ -182,23 +181,15 @@ class Project:
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """The exit code of a command, and all that it printed."""
-        out = io.StringIO()
-        with redirect_stdout(out), redirect_stderr(out):
-            try:
-                main(["-C", str(self.folder), *arguments])
-            except SystemExit as ended:
-                return int(ended.code or 0), out.getvalue()
-        raise AssertionError("a command ends with its exit code")
+        ran = lmsconf(self.folder, *arguments, env={"LMSCONF_TOKEN": "sandbox"})
+        return ran.code, ran.out + ran.err
 
 
 @contextmanager
 def opened(points: Points, seed: int, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Project]:
     """The company behind a port, and a project that knows nothing of it."""
     nobody_waits(patch)
-    patch.setenv("LMSCONF_TOKEN", "sandbox")
     patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-    for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE"):
-        patch.delenv(name, raising=False)
     service = RandomService(points, seed)
     with service.store.write_transaction() as repository:
         fill_workspace(repository, yaml.safe_load(_named(COMPANY)), spec=service.spec)

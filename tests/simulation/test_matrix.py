@@ -20,17 +20,14 @@ from sampling import PARTS, of_today, schedules_of_today
 
 from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
-from lmsconf.apply.run_plan import execute
-from lmsconf.documents.journal.journal_reader import read_runs
 from lmsconf.errors import InvalidResponse, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.outcomes import CallState
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.fill_sandbox import fill_workspace
 
-from .references import COURSES, PEOPLE, REFERENCES, TEAMS, Document, alone, scene, seed
-from .request_faults import CALM, KEPT, KILLED_UNRECORDED, KINDS, LIKE_ANOTHER, Killed, MortalJournal, at_call, scripted
+from .references import COURSES, PEOPLE, REFERENCES, TEAMS, Document, scene, seed
+from .request_faults import KILLED_UNRECORDED, KINDS, LIKE_ANOTHER
 from .run_schedule import PAIRS, STORMS, WHOLE, Schedule, play_all
 from .workspace_state import Portrait, compare, ids, portrait
 
@@ -78,29 +75,6 @@ def test_the_developers_guide_says_how_many_there_are() -> None:
     assert f"each of the {sum(counts)} calls of six applies with {often} kinds of mishap" in page
     assert f"every sixth with {len(LIKE_ANOTHER)} more" in page
     assert f"All {played:,} schedules converge" in page
-
-
-# A process that dies at any of three places around a call leaves a journal that names that call, and no other.
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("kind", ["killed-before", "killed-after", KILLED_UNRECORDED])
-def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -> None:
-    """Wherever the process dies: all calls before are done, the one is in flight, and the run has no end."""
-    stage = scene("mixed")
-    for number in range(1, stage.calls + 1, 4):
-        root = tmp_path / str(number)
-        root.mkdir()
-        stage.reset(CALM if kind == KILLED_UNRECORDED else scripted({number: at_call(kind, number)}))
-        with alone(), MortalJournal.begin(root, stage.plan, meta={}, **KEPT) as journal:
-            assert isinstance(journal, MortalJournal)
-            journal.dies_at = number if kind == KILLED_UNRECORDED else None
-            with pytest.raises(Killed):
-                execute(stage.workspace, stage.plan, meta={}, journal=journal)
-        [run] = read_runs(root)
-        states = [call.status for call in run.calls]
-        assert states == [*[CallState.DONE] * (number - 1), CallState.IN_FLIGHT]
-        assert run.ending is None
 
 
 # The simulation can fail: a sender that settles lost answers carelessly is found out, and one that gives secrets away.
