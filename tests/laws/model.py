@@ -378,10 +378,10 @@ class Model:
         if content not in self.contents:
             raise Refused(400)
         key = (content, *self._audience(audience))
+        times = {"startTime": _instant(start), "finishTime": _instant(finish), "updatedAt": self.now}
         live = self.targets.get(key)
         if live is not None and self.behaviour("content-targets.on-existing") != "update":
             raise Refused(409)
-        times = {"startTime": _instant(start), "finishTime": _instant(finish), "updatedAt": self.now}
         self.targets[key] = {"mandatory": mandatory, "createdAt": live["createdAt"] if live else self.now, **times}
 
     def withdraw(self, content: str, kind: str, audience: str) -> None:

@@ -182,7 +182,7 @@ class Project:
     def run(self, *arguments: str) -> tuple[int, str]:
         """The exit code of a command, and all that it printed."""
         ran = lmsconf(self.folder, *arguments, env={"LMSCONF_TOKEN": "sandbox"})
-        return ran.code, ran.out + ran.err
+        return ran.code, ran.err + ran.out
 
 
 @contextmanager
