@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Final
 import pytest
 import yaml
 from flow.shell import lmsconf
+from simulation.workspace_state import Portrait, ids, portrait
 from waiting import nobody_waits, served
 
 from lmsconf.workspace.fill_sandbox import fill_workspace
@@ -96,29 +96,10 @@ class Outcome:
         return self
 
 
-def photo(service: RandomService) -> Counter[tuple[object, ...]]:
+def photo(service: RandomService) -> Portrait:
     """Everything in the workspace, without times of changes and the order of creation."""
     with service.store.read_transaction() as repository:
-        return Counter(
-            (table, *row)
-            for table, columns in _TABLES.items()
-            for row in repository.rows(f"SELECT {columns} FROM {table}")  # noqa: S608  of this module
-        )
-
-
-_TABLES: Final = {
-    "people": "id, email, first_name, last_name, admin, manager, archived_at, custom_archive_at, language, "
-    "json(metadata), applications",
-    "fields": "id, name, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0)",
-    "choices": "id, field, name, position",
-    "answers": "person, field, choice, text",
-    "groups": "id, kind, name",
-    "members": "grp, person",
-    "managers": "grp, person",
-    "conditions": "grp, position, field, system_condition",
-    "condition_choices": "grp, position, choice",
-    "targets": "content, kind, audience, mandatory, start, finish",
-}
+        return portrait(repository, ids(repository))
 
 
 def facts(service: RandomService) -> set[Fact]:

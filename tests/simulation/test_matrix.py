@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from shutil import rmtree
+from shutil import copy, rmtree
 from typing import Any, Final
 
 import pytest
 from flow.shell import lmsconf
-from laws.sandbox_project import yaml_text
 from sampling import PARTS, of_today, schedules_of_today
 
 from lmsconf.api.transport import HttpResponse, HttpTransport
@@ -26,7 +25,7 @@ from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.fill_sandbox import fill_workspace
 
-from .references import COURSES, PEOPLE, REFERENCES, TEAMS, Document, scene, seed
+from .references import MANIFESTS, REFERENCES, scene, seed
 from .request_faults import KILLED_UNRECORDED, KINDS, LIKE_ANOTHER
 from .run_schedule import PAIRS, STORMS, WHOLE, Schedule, play_all
 from .workspace_state import Portrait, compare, ids, portrait
@@ -147,16 +146,6 @@ workspaces: {{served: {{url: "{url}", token: {{env: LMSCONF_TOKEN}}}}}}
 settle: 100ms
 guards: off
 """
-_MANIFEST: Final[Document] = {
-    "custom_fields": [{"name": "Site", "type": "CHOICE", "choices": ["North", "South"]}],
-    "groups": [
-        *({"name": f"New {number}", "members": PEOPLE[number : number + 4]} for number in range(4)),
-        {"name": "Team zero", "previously": [TEAMS[0]], "members": PEOPLE[2:6]},
-    ],
-    "smart_groups": [{"name": "North", "conditions": [{"field": "Site", "choices": ["North"]}]}],
-    "content_targets": [{"content": COURSES[1], "assign_to": [{"group": "New 1"}, {"smart_group": "North"}]}],
-    "absent": {"groups": [TEAMS[11]]},
-}
 
 
 @pytest.mark.slow
@@ -183,7 +172,7 @@ def test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish(tmp_pat
     with Server(service, latency=_LATENCY) as server:
         (tmp_path / "lmsconf.yaml").write_text(_PROJECT.format(url=server.url), encoding="utf-8")
         (tmp_path / "manifests").mkdir()
-        (tmp_path / "manifests" / "all.yaml").write_text(yaml_text(_MANIFEST), encoding="utf-8")
+        copy(MANIFESTS / "mixed.yaml", tmp_path / "manifests")
         wanted, calls = converged(), sent()
         for attempt in range(3 * KILLS):
             if killed == KILLS // _KILLED_BATCHES:

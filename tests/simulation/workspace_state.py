@@ -39,7 +39,7 @@ _ITEMS: Final = {
     "custom_field": """
         SELECT name, id, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0) FROM fields
     """,
-    "choice": "SELECT f.name || ' ' || c.name, c.id FROM choices c JOIN fields f ON f.id = c.field",
+    "choice": "SELECT f.name || ' ' || c.name, c.id, c.position FROM choices c JOIN fields f ON f.id = c.field",
     "group": f"""
         SELECT name, id, kind, {_PEOPLE_OF.format("members")}, {_PEOPLE_OF.format("managers")}, {_CONDITIONS}
         FROM groups g
@@ -54,7 +54,11 @@ _ITEMS: Final = {
         SELECT a.person || ' ' || f.name, NULL, coalesce(h.name, a.text)
         FROM answers a JOIN fields f ON f.id = a.field LEFT JOIN choices h ON h.id = a.choice
     """,
-    "person": "SELECT email, NULL, * FROM people",
+    "person": """
+        SELECT email, NULL, id, first_name, last_name, admin, manager, archived_at, custom_archive_at, language,
+            json(metadata), applications
+        FROM people
+    """,
     "content": "SELECT name, NULL, * FROM contents",
 }
 """What there is of everything: the name of each thing, its id where that is ours to know, and all else about it."""
