@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 Said = dict[str, object]
 Answers = dict[str, "str | list[str]"]
@@ -68,6 +68,7 @@ class Group:
 
 
 Heard = Mapping[str, Any]
+T = TypeVar("T")
 MOST_FIELDS: Final = 10
 _EMAIL: Final = re.compile(r"\S+@\S+\.\S+")
 _SHAPED: Final = "users.update-custom-field-choice"
@@ -232,7 +233,7 @@ class Model:
     def replace_field(self, heard: Heard, id: str, body: Heard) -> Said:
         """The field as said, whole: choices without an id are new, those left out are gone. 403 while it is in use."""
         self._check_choices(body)
-        live = self._field(id)
+        live = _found(self.fields, id)
         named = [choice["choiceId"] for choice in _choices(body) if "choiceId" in choice]
         if body["type"] != live.type or not set(named) <= live.choices.keys() or len(set(named)) < len(named):
             raise Refused(400)
@@ -248,8 +249,7 @@ class Model:
 
     def delete_field(self, id: str) -> None:
         """The field goes with everybody's answers. 403 while it is in use."""
-        self._field(id)
-        self._refuse_in_use(id, self.fields[id].choices.keys(), whole=True)
+        self._refuse_in_use(id, _found(self.fields, id).choices.keys(), whole=True)
         del self.fields[id]
         for person in self.people.values():
             person.answers.pop(id, None)
@@ -340,9 +340,7 @@ class Model:
 
     def group(self, id: str, kind: str) -> Group:
         """The group. Refuses an id that none of that kind has."""
-        if id not in self.groups or self.groups[id].kind != kind:
-            raise Refused(404)
-        return self.groups[id]
+        return _found({id: group for id, group in self.groups.items() if group.kind == kind}, id)
 
     def members(self, group: Group) -> list[str]:
         """Who is in it: of a smart group, the active people who meet all of its conditions."""
@@ -406,14 +404,7 @@ class Model:
     # Ids
 
     def _person(self, id: str) -> Person:
-        if id not in self.people:
-            raise Refused(404)
-        return self.people[id]
-
-    def _field(self, id: str) -> Field:
-        if id not in self.fields:
-            raise Refused(404)
-        return self.fields[id]
+        return _found(self.people, id)
 
     def _known(self, people: Iterable[str]) -> None:
         if not set(people) <= self.people.keys():
@@ -427,6 +418,12 @@ class Model:
         assert id not in self.given, f"{id} was given out before"
         self.given.add(id)
         return id
+
+
+def _found(things: Mapping[str, T], id: str) -> T:
+    if id not in things:
+        raise Refused(404)
+    return things[id]
 
 
 def _ids(value: Any) -> list[str]:
