@@ -143,6 +143,7 @@ _LATENCY: Final = 0.005
 _ENVIRONMENT: Final = {"LMSCONF_TOKEN": "sandbox"}
 _PROJECT: Final = """
 workspaces: {{served: {{url: "{url}", token: {{env: LMSCONF_TOKEN}}}}}}
+timezone: Europe/Stockholm
 settle: 100ms
 guards: off
 """
