@@ -10,7 +10,8 @@ from lmsconf.api.sdk.service import Service
 from lmsconf.errors import Rejected
 
 EDITS: Final = (
-    *("add", "remove", "rename", "rename_smart", "mandatory", "conditions", "describe", "assign", "create", "answer"),
+    *("add", "remove", "rename", "rename_smart", "mandatory", "conditions", "describe", "assign", "create"),
+    *("answer", "answer"),  # which may be of any of three types
 )
 
 

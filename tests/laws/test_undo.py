@@ -92,7 +92,10 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
 
 @pytest.mark.sampled(day=20, gate=6)
 @tried(100)
-@given(answered_wishes(), st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), max_size=4))
+@given(
+    answered_wishes(),
+    st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4),
+)
 def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edits: list[tuple[str, int, int]]) -> None:
     """Whatever is edited by hand between a run and its undo: the undo neither overwrites nor deletes it."""
     stage = opened(both)
