@@ -90,12 +90,25 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
     assert not differing, "\n".join(map(str, [*differing, *plan.changes, "UNDO", *undo.changes, *undo.problems]))
 
 
+# The run changes a list of choices, and somebody chooses a third one.
+LIST_ANSWERED: Final = (
+    RandomWorkspace(
+        people={"anna@x.example": "p1"},
+        fields=[Field(id="f-1", name="S", type="MULTI_SELECT", choices=[(f"ch-{one}", one) for one in "abc"])],
+        answers={"anna@x.example": {"S": ["a"]}},
+        dialect={"custom-fields.in-use": "condition"},
+    ),
+    RandomManifests(sections={"users": [{"email": "anna@x.example", "answers": {"S": ["b"]}}]}),
+)
+
+
 @pytest.mark.sampled(day=20, gate=6)
 @tried(100)
 @given(
     answered_wishes(),
     st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4),
 )
+@example(LIST_ANSWERED, [("answer", 0, 2)])
 def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edits: list[tuple[str, int, int]]) -> None:
     """Whatever is edited by hand between a run and its undo: the undo neither overwrites nor deletes it."""
     stage = opened(both)
