@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, cast
+from typing import Any, Final, TypeVar
 
 Said = dict[str, object]
 Answers = dict[str, "str | list[str]"]
@@ -24,18 +24,9 @@ EVERYONE: Final = "EVERYONE"
 
 @dataclass
 class Person:
-    """One account. Instants are epoch milliseconds."""
+    """One account; `said` is what the API says of it alone. Instants are epoch milliseconds."""
 
-    email: str
-    first_name: str
-    last_name: str
-    language: str
-    created_at: int
-    admin: bool = False
-    manager: bool = False
-    archived_at: int | None = None
-    archive_date: int | None = None
-    metadata: dict[str, str] = field(default_factory=dict)
+    said: dict[str, Any]
     applications: set[str] = field(default_factory=lambda: {"learn"})
     answers: Answers = field(default_factory=dict)
 
@@ -76,21 +67,8 @@ class Group:
     conditions: list[Condition] = field(default_factory=list)
 
 
-@dataclass
-class Target:
-    """One assignment."""
-
-    mandatory: bool
-    start: int | None
-    finish: int | None
-    created_at: int
-    updated_at: int
-
-
-# A workspace as plain dictionaries, written from the API's specification: what the sandbox is compared with.
-
-
-Heard = Mapping[str, object]
+Heard = Mapping[str, Any]
+T = TypeVar("T")
 MOST_FIELDS: Final = 10
 _EMAIL: Final = re.compile(r"\S+@\S+\.\S+")
 _SHAPED: Final = "users.update-custom-field-choice"
@@ -118,7 +96,8 @@ class Model:
     people: dict[str, Person] = field(default_factory=dict)
     fields: dict[str, Field] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    targets: dict[TargetKey, Target] = field(default_factory=dict)
+    targets: dict[TargetKey, dict[str, Any]] = field(default_factory=dict)
+    """What is said of an assignment beside its content and its audience. Instants are epoch milliseconds."""
     given: set[str] = field(default_factory=set)
     """Every id that was ever given out: none is given twice."""
 
@@ -129,12 +108,12 @@ class Model:
         _check_email(body["email"])
         if not body.get("language", "en").islower():
             raise Refused(400)
-        for id, person in self.people.items():
-            if person.email.casefold() == body["email"].casefold():
-                return {"userId": id, "newUser": False}
+        for id in self._with_email(body["email"]):
+            return {"userId": id, "newUser": False}
         id = self._fresh(heard, "userId")
-        names = body.get("firstName", ""), body.get("lastName", "")
-        self.people[id] = Person(body["email"], *names, body.get("language", "en"), self.now)
+        usual = {"firstName": "", "lastName": "", "language": "en", "admin": False, "manager": False, "metadata": {}}
+        dates = {"createdAt": self.now, "archivedAt": None, "customArchiveDate": None}
+        self.people[id] = Person({"userId": id, **usual, **dates, **body})
         return {"userId": id, "newUser": True}
 
     def delete_person(self, id: str) -> None:
@@ -148,40 +127,41 @@ class Model:
 
     def archive(self, id: str) -> None:
         """Archived as of now, unless it is already; an admin is not."""
-        person = self._person(id)
-        if person.admin:
+        said = self._person(id).said
+        if said["admin"]:
             raise Refused(400)
-        if person.archived_at is None:
-            person.archived_at = self.now
+        if said["archivedAt"] is None:
+            said["archivedAt"] = self.now
 
     def unarchive(self, id: str) -> None:
         """Active again, and an archive date that has come is over."""
-        person = self._person(id)
-        person.archived_at = None
-        if person.archive_date is not None and person.archive_date <= self.now:
-            person.archive_date = None
+        said = self._person(id).said
+        said["archivedAt"] = None
+        if said["customArchiveDate"] is not None and said["customArchiveDate"] <= self.now:
+            said["customArchiveDate"] = None
 
     def set_archive_date(self, id: str, date: int | None) -> None:
         """Neither admins nor managers have one; null clears it."""
-        person = self._person(id)
-        if date is not None and (person.admin or person.manager):
+        said = self._person(id).said
+        if date is not None and (said["admin"] or said["manager"]):
             raise Refused(400)
-        person.archive_date = date
+        said["customArchiveDate"] = date
         self.pass_time(0)
 
     def pass_time(self, milliseconds: int) -> None:
         """Time goes by, and whose archive date has come is archived as of that date."""
         self.now += milliseconds
-        for person in self.people.values():
-            if person.archived_at is None and person.archive_date is not None and person.archive_date <= self.now:
-                person.archived_at = person.archive_date
+        for said in (person.said for person in self.people.values()):
+            date = said["customArchiveDate"]
+            if said["archivedAt"] is None and date is not None and date <= self.now:
+                said["archivedAt"] = date
 
     def grant(self, id: str, right: str, given: bool) -> None:
         """Admin or manager rights; who gets one has no archive date from then on."""
-        person = self._person(id)
-        setattr(person, right, given)
+        said = self._person(id).said
+        said[right] = given
         if given:
-            person.archive_date = None
+            said["customArchiveDate"] = None
 
     def set_access(self, id: str, action: str, application: str) -> None:
         """An application more or less; doing it again changes nothing."""
@@ -193,24 +173,20 @@ class Model:
         """Another e-mail, of the right shape and nobody else's."""
         _check_email(email)
         person = self._person(id)
-        if any(other.email.casefold() == email.casefold() for other in self.people.values() if other is not person):
+        if set(self._with_email(email)) - {id}:
             raise Refused(409)
-        person.email = email
+        person.said["email"] = email
 
-    def update_profile(self, id: str, body: Mapping[str, str] | Mapping[str, dict[str, str]]) -> None:
+    def _with_email(self, email: str) -> list[str]:
+        return [id for id, one in self.people.items() if one.said["email"].casefold() == email.casefold()]
+
+    def update_profile(self, id: str, body: Mapping[str, Any]) -> None:
         """Names, either or both; a language, by its lowercase code; or metadata, replaced or merged by dialect."""
-        said = dict(body)
-        language, metadata = said.pop("language", "en"), said.pop("metadata", None)
-        if not body or not str(language).islower():
+        if not body or not body.get("language", "en").islower():
             raise Refused(400)
-        person = self._person(id)
-        person.first_name = str(said.get("firstName", person.first_name))
-        person.last_name = str(said.get("lastName", person.last_name))
-        if "language" in body:
-            person.language = str(language)
-        if isinstance(metadata, dict):
-            merges = self.behaviour("users.update-metadata.mode") == "merge"
-            person.metadata = person.metadata | metadata if merges else metadata
+        said = self._person(id).said
+        kept = said["metadata"] if self.behaviour("users.update-metadata.mode") == "merge" else {}
+        said.update(body if "metadata" not in body else {"metadata": {**kept, **body["metadata"]}})
 
     def answer(self, id: str, answers: Mapping[str, str | list[str] | None]) -> None:
         """Sets or clears answers by field. How they are cleared, and what becomes of others, is as the dialect says."""
@@ -244,20 +220,20 @@ class Model:
 
     # Custom fields
 
-    def create_field(self, heard: Heard, body: Mapping[str, object]) -> Said:
+    def create_field(self, heard: Heard, body: Heard) -> Said:
         """A new field, the tenth at most, whose choices get ids."""
         self._check_choices(body)
         if len(self.fields) >= MOST_FIELDS:
             raise Refused(400)
         id = self._fresh(heard, "customFieldId")
-        self.fields[id] = Field(str(body["name"]), str(body["type"]), {}, {})
+        self.fields[id] = Field(body["name"], body["type"], {}, {})
         self._write_field(id, heard, body)
         return self.shown_field(id)
 
-    def replace_field(self, heard: Heard, id: str, body: Mapping[str, object]) -> Said:
+    def replace_field(self, heard: Heard, id: str, body: Heard) -> Said:
         """The field as said, whole: choices without an id are new, those left out are gone. 403 while it is in use."""
         self._check_choices(body)
-        live = self._field(id)
+        live = _found(self.fields, id)
         named = [choice["choiceId"] for choice in _choices(body) if "choiceId" in choice]
         if body["type"] != live.type or not set(named) <= live.choices.keys() or len(set(named)) < len(named):
             raise Refused(400)
@@ -273,8 +249,7 @@ class Model:
 
     def delete_field(self, id: str) -> None:
         """The field goes with everybody's answers. 403 while it is in use."""
-        self._field(id)
-        self._refuse_in_use(id, self.fields[id].choices.keys(), whole=True)
+        self._refuse_in_use(id, _found(self.fields, id).choices.keys(), whole=True)
         del self.fields[id]
         for person in self.people.values():
             person.answers.pop(id, None)
@@ -289,15 +264,15 @@ class Model:
             shown["choices"] = [{"choiceId": choice, "name": name} for choice, name in found.choices.items()]
         return shown
 
-    def _check_choices(self, body: Mapping[str, object]) -> None:
+    def _check_choices(self, body: Heard) -> None:
         """Choices are required, but for a text, which has none."""
         if bool(body.get("choices")) if body["type"] == "TEXT" else "choices" not in body:
             raise Refused(400)
 
-    def _write_field(self, id: str, heard: Heard, body: Mapping[str, object]) -> None:
+    def _write_field(self, id: str, heard: Heard, body: Heard) -> None:
         """Stores the field; the ids of choices that had none are heard, each in its place."""
         found = self.fields[id]
-        answered = cast("Sequence[Heard]", heard.get("choices", [])) if found.type != "TEXT" else []
+        answered = heard.get("choices", []) if found.type != "TEXT" else []
         choices: dict[str, str] = {}
         for place, choice in enumerate(_choices(body)):
             known = choice.get("choiceId")
@@ -305,7 +280,7 @@ class Model:
             choices[known or self._fresh(answered[place], "choiceId")] = choice["name"]
         details = {key: body[key] for key in ("isHidden", "isLocked", "isOptional") if key in body}
         said = {"description": body["description"]} if body.get("description") else {}
-        found.name, found.choices, found.details = str(body["name"]), choices, {**details, **said}
+        found.name, found.choices, found.details = body["name"], choices, {**details, **said}
 
     def _refuse_in_use(self, id: str, gone: Iterable[str], *, whole: bool) -> None:
         """403 where a smart group's condition names the field, or what goes of it, as the dialect says."""
@@ -365,9 +340,7 @@ class Model:
 
     def group(self, id: str, kind: str) -> Group:
         """The group. Refuses an id that none of that kind has."""
-        if id not in self.groups or self.groups[id].kind != kind:
-            raise Refused(404)
-        return self.groups[id]
+        return _found({id: group for id, group in self.groups.items() if group.kind == kind}, id)
 
     def members(self, group: Group) -> list[str]:
         """Who is in it: of a smart group, the active people who meet all of its conditions."""
@@ -376,7 +349,7 @@ class Model:
         return [
             id
             for id, person in self.people.items()
-            if person.archived_at is None
+            if person.said["archivedAt"] is None
             and group.conditions
             and all(condition.met_by(person.answers) for condition in group.conditions)
         ]
@@ -386,11 +359,11 @@ class Model:
         _check_shape(said)
         read = []
         for one in said:
-            choices, system = list(dict.fromkeys(_ids(one.get("choiceIds", [])))), one.get("systemCondition")
-            live = self.fields.get(str(one["customFieldId"]))
+            choices, system = list(dict.fromkeys(one.get("choiceIds", []))), one.get("systemCondition")
+            live = self.fields.get(one["customFieldId"])
             if live is None or not set(choices) <= live.choices.keys():
                 raise Refused(400)
-            read.append(Condition(str(one["customFieldId"]), choices, cast("str | None", system)))
+            read.append(Condition(one["customFieldId"], choices, system))
         return read
 
     def _conditions(self) -> Iterator[Condition]:
@@ -403,13 +376,11 @@ class Model:
         if content not in self.contents:
             raise Refused(400)
         key = (content, *self._audience(audience))
-        value = mandatory, _instant(start), _instant(finish)
-        if key not in self.targets:
-            self.targets[key] = Target(*value, self.now, self.now)
-        elif self.behaviour("content-targets.on-existing") == "update":
-            self.targets[key] = Target(*value, self.targets[key].created_at, self.now)
-        else:
+        times = {"startTime": _instant(start), "finishTime": _instant(finish), "updatedAt": self.now}
+        live = self.targets.get(key)
+        if live is not None and self.behaviour("content-targets.on-existing") != "update":
             raise Refused(409)
+        self.targets[key] = {"mandatory": mandatory, "createdAt": live["createdAt"] if live else self.now, **times}
 
     def withdraw(self, content: str, kind: str, audience: str) -> None:
         """Ends an assignment."""
@@ -433,14 +404,7 @@ class Model:
     # Ids
 
     def _person(self, id: str) -> Person:
-        if id not in self.people:
-            raise Refused(404)
-        return self.people[id]
-
-    def _field(self, id: str) -> Field:
-        if id not in self.fields:
-            raise Refused(404)
-        return self.fields[id]
+        return _found(self.people, id)
 
     def _known(self, people: Iterable[str]) -> None:
         if not set(people) <= self.people.keys():
@@ -456,13 +420,20 @@ class Model:
         return id
 
 
-def _ids(value: object) -> list[str]:
+def _found(things: Mapping[str, T], id: str) -> T:
+    if id not in things:
+        raise Refused(404)
+    return things[id]
+
+
+def _ids(value: Any) -> list[str]:
     """The choice ids of an answer, which is one, a list of them, or empty."""
-    return [value] if isinstance(value, str) and value else list(cast("Iterable[str]", value))
+    return [value] if isinstance(value, str) and value else list(value)
 
 
-def _choices(body: Mapping[str, object]) -> list[dict[str, str]]:
-    return cast("list[dict[str, str]]", body.get("choices", []))
+def _choices(body: Heard) -> list[dict[str, str]]:
+    choices: list[dict[str, str]] = body.get("choices", [])
+    return choices
 
 
 def _check_shape(conditions: Sequence[Heard]) -> None:

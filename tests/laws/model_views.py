@@ -1,126 +1,108 @@
 """What the listings of a model's workspace say: the same people and groups, as each endpoint shows them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
-from laws.model import EVERYONE, GROUP, SMART_GROUP, USER, Group, Model, Person, Said, Target
+from laws.model import EVERYONE, GROUP, SMART_GROUP, USER, Model, Person, Said
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+_NAMED: Final = ("userId", "email", "firstName", "lastName")
+_RIGHTS: Final = ("admin", "manager")
+_DATES: Final = ("archivedAt", "customArchiveDate")
 
 
-@dataclass(frozen=True)
-class Views:
+class ListedModel(Model):
     """The model as the service would list it."""
-
-    model: Model
 
     def users(self) -> list[Said]:
         """GET /users: answers and dates, without groups and rights."""
-        return [
-            self._named(id, person) | self._described(person) | _dates(person)
-            for id, person in self.model.people.items()
-        ]
+        return [_said(person, *_NAMED, "metadata", *_DATES) | self._answers(person) for person in self.people.values()]
 
     def extended(self) -> list[Said]:
         """GET /users/extended-info: groups, rights and applications."""
-        return [
-            self._named(id, person) | _rights(person) | self._memberships(id) | _access(person, "availableApplications")
-            for id, person in self.model.people.items()
-        ]
+        return [_said(person, *_NAMED, *_RIGHTS) | self._memberships(person) for person in self.people.values()]
 
     def search(self, text: str, metadata: Mapping[str, str], groups: bool) -> list[Said]:
         """POST /users/search: those who fit the text and hold every pair; groups and applications only if asked for."""
-        found = []
-        for id, person in self.model.people.items():
-            if _fits(person, text) and metadata.items() <= person.metadata.items():
-                more = self._memberships(id) | _access(person, "availableApplications") if groups else {}
-                found.append(self._named(id, person) | self._described(person) | _rights(person) | more)
-        return found
+        return [
+            _said(person, *_NAMED, "metadata", *_RIGHTS)
+            | self._answers(person)
+            | (self._memberships(person) if groups else {})
+            for person in self.people.values()
+            if _fits(person, text) and metadata.items() <= person.said["metadata"].items()
+        ]
 
     def matching(self, rows: list[Said], text: str) -> list[Said]:
         """Those rows of people whose name or e-mail has the text in it."""
-        return [row for row in rows if _fits(self.model.people[str(row["userId"])], text)]
+        return [row for row in rows if _fits(self.people[str(row["userId"])], text)]
 
     def user(self, id: str) -> Said:
         """GET /users/{userId}: everything."""
-        person = self.model.people[id]
-        said: Said = {"language": person.language, "createdAt": person.created_at, "integrationIds": {}}
-        whole = self._named(id, person) | self._described(person) | _dates(person) | self._memberships(id)
-        return whole | said | _rights(person) | _access(person, "applicationIds")
+        person = self.people[id]
+        whole = _said(person, *person.said) | self._answers(person) | self._memberships(person, "applicationIds")
+        return whole | {"integrationIds": {}}
 
-    def groups(self, kind: str, filter: str = "") -> list[Said]:
+    def listed_groups(self, kind: str, filter: str = "") -> list[Said]:
         """GET /groups and /smart-groups: ids and names."""
         key = "groupId" if kind == GROUP else "smartGroupId"
         return [
             {key: id, "name": group.name}
-            for id, group in self.model.groups.items()
+            for id, group in self.groups.items()
             if group.kind == kind and filter.casefold() in group.name.casefold()
         ]
 
     def smart_group(self, id: str) -> Said:
         """GET /smart-groups/{smartGroupId}, with members. What has no order is sorted."""
-        group = self.model.group(id, SMART_GROUP)
+        group = self.group(id, SMART_GROUP)
         conditions = [
             {"customFieldId": one.field, "choiceIds": one.choices}
             | ({} if one.system is None else {"systemCondition": one.system})
             for one in group.conditions
         ]
-        lists: Said = {"managers": sorted(group.managers), "members": sorted(self.model.members(group))}
+        lists: Said = {"managers": sorted(group.managers), "members": sorted(self.members(group))}
         return {"smartGroupId": id, "name": group.name, "conditions": conditions} | lists
 
-    def fields(self) -> list[Said]:
-        """GET /custom-fields."""
-        return [self.model.shown_field(id) for id in self.model.fields]
-
-    def targets(self, content: str) -> list[Said]:
+    def listed_targets(self, content: str) -> list[Said]:
         """GET /content/targets."""
-        return [self._target(key, target) for key, target in self.model.targets.items() if key[0] == content]
+        return [self._target(*key, target) for key, target in self.targets.items() if key[0] == content]
 
-    def _named(self, id: str, person: Person) -> Said:
-        names = {"firstName": person.first_name, "lastName": person.last_name}
-        return {"userId": id, "email": person.email, **names}
-
-    def _described(self, person: Person) -> Said:
-        """Answers by the name of their field, and metadata."""
-        fields = self.model.fields
+    def _answers(self, person: Person) -> Said:
+        """Answers by the name of their field."""
         answers: Said = {}
-        for id, field in fields.items():
-            if id in person.answers and field.type == "TEXT":
-                answers[field.name] = {"text": person.answers[id]}
-            elif id in person.answers:
-                chosen = person.answers[id]
+        for id, field in self.fields.items():
+            chosen = person.answers.get(id)
+            if chosen is not None:
                 listed = [{"choiceId": one, "name": name} for one, name in field.choices.items() if one in chosen]
-                answers[field.name] = {"choices": listed}
-        return {"customFields": answers, "metadata": person.metadata}
+                answers[field.name] = {"text": chosen} if field.type == "TEXT" else {"choices": listed}
+        return {"customFields": answers}
 
-    def _memberships(self, id: str) -> Said:
-        groups = self.model.groups
-        return {
-            "memberOfGroups": _refs({one: group for one, group in groups.items() if id in self.model.members(group)}),
-            "managerOfGroups": _refs({one: group for one, group in groups.items() if id in group.managers}),
-        }
+    def _memberships(self, person: Person, key: str = "availableApplications") -> Said:
+        """Groups, sorted, because they have no order, and applications."""
+        id = person.said["userId"]
+        refs: dict[str, list[Said]] = {"memberOfGroups": [], "managerOfGroups": []}
+        for one, group in self.groups.items():
+            ref: Said = {"groupId": one, "groupType": group.kind, "name": group.name}
+            refs["memberOfGroups"] += [ref] * (id in self.members(group))
+            refs["managerOfGroups"] += [ref] * (id in group.managers)
+        groups: Said = {word: sorted(found, key=str) for word, found in refs.items()}
+        return groups | {key: [one for one in APPLICATIONS if one in person.applications]}
 
-    def _target(self, key: tuple[str, str, str], target: Target) -> Said:
+    def _target(self, content: str, kind: str, audience: str, target: dict[str, Any]) -> Said:
         """One assignment; a side of its window that is open is left out."""
-        content, kind, audience = key
-        times = {"startTime": target.start, "finishTime": target.finish}
-        times |= {"createdAt": target.created_at, "updatedAt": target.updated_at}
-        seen = (target.start is None or target.start <= self.model.now) and (
-            target.finish is None or self.model.now < target.finish
-        )
+        start, finish = target["startTime"], target["finishTime"]
+        times = {key: _iso(time) for key, time in target.items() if key != "mandatory" and time is not None}
         return {
             "targetId": audience,
             "targetType": kind,
             "contentId": content,
-            "contentType": self.model.contents[content],
-            "mandatory": target.mandatory,
+            "contentType": self.contents[content],
+            "mandatory": target["mandatory"],
             "name": self._label(kind, audience),
-            "scheduleTriggerIsActive": target.start is not None or target.finish is not None,
-            "visibilityIsActive": seen,
+            "scheduleTriggerIsActive": start is not None or finish is not None,
+            "visibilityIsActive": (start is None or start <= self.now) and (finish is None or self.now < finish),
             "updatedBy": "api",
-            **{name: _iso(time) for name, time in times.items() if time is not None},
+            **times,
         }
 
     def _label(self, kind: str, audience: str) -> str:
@@ -128,40 +110,24 @@ class Views:
         if kind == EVERYONE:
             return "Everyone"
         if kind == USER:
-            person = self.model.people[audience]
-            return f"{person.first_name} {person.last_name}".strip() or person.email
-        return self.model.groups[audience].name
+            person = self.people[audience]
+            return _name(person).strip() or str(person.said["email"])
+        return self.groups[audience].name
+
+
+def _said(person: Person, *keys: str) -> Said:
+    """What is said under these keys; a date that there is not is left out."""
+    return {key: person.said[key] for key in keys if person.said[key] is not None}
+
+
+def _name(person: Person) -> str:
+    return f"{person.said['firstName']} {person.said['lastName']}"
 
 
 def _fits(person: Person, text: str) -> bool:
     """Whether name or e-mail has the text in it, whatever its case."""
-    name = f"{person.first_name} {person.last_name}"
-    return any(text.casefold() in part.casefold() for part in (name, person.email))
-
-
-def _rights(person: Person) -> Said:
-    return {"admin": person.admin, "manager": person.manager}
-
-
-def _access(person: Person, key: str) -> Said:
-    return {key: [one for one in APPLICATIONS if one in person.applications]}
-
-
-def _dates(person: Person) -> Said:
-    dates = {"archivedAt": person.archived_at, "customArchiveDate": person.archive_date}
-    return {key: date for key, date in dates.items() if date is not None}
-
-
-def _refs(groups: Mapping[str, Group]) -> list[Mapping[str, str]]:
-    """Groups as people's entries refer to them, sorted, because they have no order."""
-    refs = [{"groupId": id, "groupType": group.kind, "name": group.name} for id, group in groups.items()]
-    return sorted(refs, key=str)
+    return any(text.casefold() in part.casefold() for part in (_name(person), person.said["email"]))
 
 
 def _iso(instant: int) -> str:
     return datetime.fromtimestamp(instant / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def page(rows: Iterable[Said], skip: int, limit: int) -> list[Said]:
-    """That part of a listing."""
-    return list(rows)[skip : skip + limit]

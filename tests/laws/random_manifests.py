@@ -33,12 +33,7 @@ WIRE: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOption
 MOMENTS: Final = ("2024-02-29", "2025-06-01T12:30", "2025-06-01T12:30:00+02:00", None)
 ENDS: Final = ("2027-12-31", "2026-06-01T12:30:00Z", "2026-10-25T01:59:59", None)
 ELSEWHERE: Final = "elsewhere"
-SECTIONS: Final = {
-    CUSTOM_FIELD: "custom_fields",
-    GROUP: "groups",
-    SMART_GROUP: "smart_groups",
-    CONTENT_TARGET: "content_targets",
-}
+SECTIONS: Final = {kind: f"{kind}s" for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP, CONTENT_TARGET)}
 
 Spoken = frozenset[str]
 """The keys of a live thing that a manifest speaks of, as the API spells them; `members-` means some of the members."""
@@ -68,12 +63,17 @@ class RandomManifests:
 
 @dataclass(slots=True)
 class Outcome:
-    """What becomes of one live thing: `entry` declares it under `name`; without one it goes, or is left alone."""
+    """What becomes of one live thing: `entry` declares it under `name`; without one it goes, or is left alone.
+
+    live, was: its name as it is, and normalized. alone: whether it is the only one of its kind with that name.
+    """
 
     id: str
     live: str
+    was: str
     name: str
-    entry: Entry | None = None
+    alone: bool = True
+    entry: Entry = field(default_factory=dict)
     goes: bool = False
     changed: bool = False
 
@@ -86,11 +86,11 @@ def wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
 
 
 @st.composite
-def answered_wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
-    """The same with people's answers to custom fields, live and declared."""
+def answered_wishes(draw: st.DrawFn, *, declared: bool = True) -> tuple[RandomWorkspace, RandomManifests]:
+    """The same with people's answers to custom fields, live and, if so asked, declared."""
     world, dice = draw(worlds()), Dice(draw)
     answer_all(dice, world)
-    return world, _Wishing(dice, world).run(answers=True)
+    return world, _Wishing(dice, world).run(answers=declared)
 
 
 class _Wishing:
@@ -155,52 +155,46 @@ class _Wishing:
     def _fates(self, kind: str, lives: Sequence[Field | Group]) -> list[Outcome]:
         """What becomes of each live thing of a kind, as far as names go; new names look like nothing else."""
         times = Counter(normalize_name(one.name) for one in lives)
+        names = [(one, normalize_name(one.name)) for one in lives]
+        fates = [Outcome(one.id, one.name, was, was, times[was] == 1) for one, was in names]
         taken: set[str] = set()
-        fates = []
-        for one in lives:
-            fate = Outcome(one.id, one.name, normalize_name(one.name))
-            fates.append(fate)
+        for fate in fates:
             doom = self.dice.number(0, 9)
-            if doom >= 4 and normalize_name(one.name) not in taken:
-                fate.entry = {"name": self.dice.pick((one.name, fate.name))}
+            if doom >= 4 and fate.was not in taken:
+                fate.entry = {"name": self.dice.pick((fate.live, fate.was))}
                 if doom >= 8:
-                    self._rename(fate, pinned=times[normalize_name(one.name)] > 1 or self.dice.chance(2))
-                elif times[normalize_name(one.name)] > 1:
+                    self._rename(fate, pinned=not fate.alone or self.dice.chance(2))
+                elif not fate.alone:
                     self._pin(fate)
                 taken.add(fate.name)
         for fate in fates:
-            if fate.entry is None and normalize_name(fate.live) not in taken and self.dice.chance(6):
+            if not fate.entry and fate.was not in taken and self.dice.chance(6):
                 fate.goes = True
-                taken.add(normalize_name(fate.live))
-                entry: Entry = {"name": fate.live}
-                if times[normalize_name(fate.live)] > 1:
-                    entry["id"] = fate.id
+                taken.add(fate.was)
+                entry: Entry = {"name": fate.live} | ({} if fate.alone else {"id": fate.id})
                 self.wish.absent.setdefault(SECTIONS[kind], []).append(entry)
-                self.declared.append(Address.of(kind, normalize_name(fate.live)))
-            if fate.entry is None and not fate.goes:
-                fate.goes = self._owned(kind, fate)
-        still = [fate for fate in fates if fate.entry is not None and fate.live == fate.name]
-        self._swap([fate for fate in still if times[fate.name] == 1])
-        self._chain([fate for fate in fates if fate.changed], still, times)
-        looks = Counter(casefold_name(Address.of(kind, fate.name).text) for fate in fates if fate.entry is not None)
-        self.declared += [Address.of(kind, normalize_name(fate.live)) for fate in fates if fate.entry is not None]
-        for fate in fates:
-            if fate.entry is not None and looks[casefold_name(Address.of(kind, fate.name).text)] > 1:
+                self.declared.append(Address.of(kind, fate.was))
+            if not fate.entry and not fate.goes:
+                fate.goes = self._owned(kind, fate.was)
+        declared = [fate for fate in fates if fate.entry]
+        self._swap([fate for fate in declared if fate.live == fate.name and fate.alone])
+        self._chain([fate for fate in declared if fate.alone])
+        looks = Counter(casefold_name(Address.of(kind, fate.name).text) for fate in declared)
+        self.declared += [Address.of(kind, fate.was) for fate in declared]
+        for fate in declared:
+            if looks[casefold_name(Address.of(kind, fate.name).text)] > 1:
                 self._pin(fate)
-            if fate.goes:
-                self.wish.spoken[kind, fate.id] = ALL
+        self.wish.spoken |= {(kind, fate.id): ALL for fate in fates if fate.goes}
         return fates
 
-    def _owned(self, kind: str, fate: Outcome) -> bool:
-        name = normalize_name(fate.live)
+    def _owned(self, kind: str, name: str) -> bool:
         patterns = self.wish.ownership.get(kind, ())
         left_alone = any(matched(str(Address.of(kind, name)), pattern) for pattern in self.wish.leave_alone)
         taken = "all" in patterns or ("*a*" in patterns and "a" in name and not name.startswith("S"))
         return taken and not left_alone
 
     def _rename(self, fate: Outcome, *, pinned: bool) -> None:
-        assert fate.entry is not None
-        fate.name = self._fresh()
+        fate.name = f"{self.dice.name()} renamed {next(self.numbers)}"
         fate.entry["name"] = fate.name
         fate.changed = True
         if pinned:
@@ -209,20 +203,16 @@ class _Wishing:
             fate.entry["previously"] = [*(["Never was"] if self.dice.chance(3) else []), fate.live]
 
     def _pin(self, fate: Outcome) -> None:
-        assert fate.entry is not None
         fate.entry.pop("previously", None)
         fate.entry["id"] = self.dice.pick((fate.id, {"sandbox": fate.id, ELSEWHERE: "other"}))
 
-    def _chain(self, moved: Sequence[Outcome], still: Sequence[Outcome], times: Counter[str]) -> None:
+    def _chain(self, fates: Sequence[Outcome]) -> None:
         """One thing takes the name that another one gives up."""
-        moved = [
-            one for one in moved if one.entry and "previously" in one.entry and times[normalize_name(one.live)] == 1
-        ]
-        still = [one for one in still if one.entry and not one.changed and times[normalize_name(one.live)] == 1]
+        moved = [one for one in fates if one.changed and "previously" in one.entry]
+        still = [one for one in fates if not one.changed and one.live == one.name]
         if moved and still and self.dice.chance(2):
             fate, first = self.dice.pick(still), self.dice.pick(moved)
-            assert fate.entry is not None
-            fate.name, fate.changed = normalize_name(first.live), True
+            fate.name, fate.changed = first.was, True
             fate.entry.update(name=first.live, previously=[fate.live])
 
     def _swap(self, fates: Sequence[Outcome]) -> None:
@@ -232,13 +222,8 @@ class _Wishing:
         circle = self.dice.some(fates, least=2, most=3)
         names = [fate.name for fate in circle]
         for fate, name in zip(circle, [*names[1:], names[0]], strict=True):
-            assert fate.entry is not None
             fate.name, fate.changed, fate.entry["name"] = name, True, name
             self._pin(fate)
-
-    def _fresh(self) -> str:
-        """A name that looks like no other."""
-        return f"{self.dice.name()} renamed {next(self.numbers)}"
 
     def _add(self, kind: str, entry: Entry) -> None:
         if self.dice.chance(8):
@@ -262,7 +247,7 @@ class _Wishing:
                 self.shaky.add(fate.live)
                 continue
             names = [name for _, name in live.choices]
-            if fate.entry is not None:
+            if fate.entry:
                 names = self._field(fate, live)
                 if strict and fate.changed:
                     self.shaky.add(fate.live)
@@ -283,7 +268,6 @@ class _Wishing:
     def _field(self, fate: Outcome, live: Field) -> list[str]:
         """Completes the entry of a live field, and says which choices it will have."""
         dice, entry = self.dice, fate.entry
-        assert entry is not None
         names = [name for _, name in live.choices]
         keys = {"name"}
         if dice.chance(2):
@@ -304,7 +288,6 @@ class _Wishing:
 
     def _choices(self, fate: Outcome, live: Field, keys: set[str]) -> list[str]:
         dice, entry = self.dice, fate.entry
-        assert entry is not None
         keep = dice.some(live.choices, least=1)
         names, said, named = list[str](), list[object](), set[str]()
         for id, name in keep:
@@ -361,7 +344,7 @@ class _Wishing:
     def _groups(self) -> list[Outcome]:
         fates = self._fates(GROUP, self.world.groups)
         for fate in fates:
-            if fate.entry is not None:
+            if fate.entry:
                 keys = {"name"}
                 for key in self.dice.some(("members", "managers")):
                     fate.entry[key], spoken = self._people(GROUP, fate.id, key)
@@ -372,26 +355,26 @@ class _Wishing:
             for key in self.dice.some(("members", "managers")):
                 entry[key], _ = self._people(GROUP, "", key)
             self._add(GROUP, entry)
-            fates.append(Outcome("", "", normalize_name(str(entry["name"])), entry))
+            fates.append(Outcome("", "", "", normalize_name(str(entry["name"])), entry=entry))
         return fates
 
     def _smart_groups(self) -> list[Outcome]:
         dice = self.dice
         fates = self._fates(SMART_GROUP, self.world.smart_groups)
-        sure = {name: choices for name, choices in self.fields.items() if name not in self._shaky_names()}
+        shaky = {self.renamed.get(name) for name in self.shaky}
+        sure = {name: choices for name, choices in self.fields.items() if name not in shaky}
         for fate, live in zip(fates, self.world.smart_groups, strict=True):
             if fate.goes:
                 continue
             uneasy = any(not self._stays(one) for one in live.conditions)
             if uneasy and (not sure or dice.chance(6)):
                 uneasy = False  # it may be in the way; the plan foretells that
-            if uneasy and fate.entry is None and normalize_name(live.name) not in {f.name for f in fates if f.entry}:
-                if Counter(normalize_name(one.name) for one in self.world.smart_groups)[normalize_name(live.name)] > 1:
-                    continue
-                if casefold_name(live.name) in {casefold_name(f.name) for f in fates if f.entry}:
+            declared = [one for one in fates if one.entry]
+            if uneasy and not fate.entry and fate.was not in {one.name for one in declared}:
+                if not fate.alone or casefold_name(live.name) in {casefold_name(one.name) for one in declared}:
                     continue
                 fate.entry = {"name": fate.name}
-            if fate.entry is None:
+            if not fate.entry:
                 continue
             keys = {"name"}
             if sure and (uneasy or dice.chance(3)):
@@ -407,11 +390,8 @@ class _Wishing:
             if dice.chance(2):
                 entry["managers"], _ = self._people(SMART_GROUP, "", "managers")
             self._add(SMART_GROUP, entry)
-            fates.append(Outcome("", "", normalize_name(str(entry["name"])), entry))
+            fates.append(Outcome("", "", "", normalize_name(str(entry["name"])), entry=entry))
         return fates
-
-    def _shaky_names(self) -> set[str]:
-        return {self.renamed[name] for name in self.shaky if name in self.renamed}
 
     def _stays(self, said: Entry) -> bool:
         """Whether a live condition names only what no change has to take away."""

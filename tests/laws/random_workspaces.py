@@ -74,8 +74,8 @@ class Field:
     id: str
     name: str
     type: str
-    choices: list[tuple[str, str]]
-    details: Entry
+    choices: list[tuple[str, str]] = field(default_factory=list)
+    details: Entry = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Group:
 
     id: str
     name: str
-    managers: list[str]
+    managers: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
     conditions: list[Entry] = field(default_factory=list)
 
@@ -98,6 +98,7 @@ class RandomWorkspace:
 
     people: dict[str, str] = field(default_factory=dict)
     archived: set[str] = field(default_factory=set)
+    admins: set[str] = field(default_factory=set)
     fields: list[Field] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     smart_groups: list[Group] = field(default_factory=list)
@@ -110,7 +111,8 @@ class RandomWorkspace:
         """The world as the values of a seed file."""
         return {
             "people": [
-                {"id": id, "email": email, "archived": email in self.archived, "answers": self.answers.get(email, {})}
+                {"id": id, "email": email, "archived": email in self.archived, "admin": email in self.admins}
+                | {"answers": self.answers.get(email, {})}
                 for email, id in self.people.items()
             ],
             "custom_fields": [
@@ -185,7 +187,7 @@ def _fields(dice: Dice, world: RandomWorkspace) -> None:
         world.fields.append(Field(id=id, name=names[-1], type=type, choices=choices, details={**details, **said}))
     if dice.chance(12):  # once in a while the workspace is full
         for number in range(len(world.fields) + 1, MOST_FIELDS + 1):
-            world.fields.append(Field(id=f"f-{number}", name=f"Field {number}", type="TEXT", choices=[], details={}))
+            world.fields.append(Field(id=f"f-{number}", name=f"Field {number}", type="TEXT"))
 
 
 def unlike(name: str, others: Sequence[str]) -> str:

@@ -6,26 +6,27 @@ import json
 import os
 import pkgutil
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 from datetime import UTC, date, datetime
 from functools import cache
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from threading import Event
-from typing import Final, cast
+from typing import Any, Final
 
 import httpx
-from hypothesis import HealthCheck, Phase, reject, settings
+import waiting
+from hypothesis import HealthCheck, Phase, assume, reject, settings
 from laws.random_manifests import ELSEWHERE, RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from msgspec import Struct
 from msgspec.structs import replace
 from sampling import PARTS, WHOLE
-from waiting import retry_in_virtual_time
 
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
+from lmsconf.api.retry_and_rate_limit import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute
@@ -34,6 +35,7 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.model.calls import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.guards import Consent, Policy
+from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings
@@ -50,18 +52,19 @@ _PROJECT: Final = f"""
 workspaces: {{{NAME}: {{url: "sandbox:"}}, {ELSEWHERE}: {{url: "sandbox:other.db"}}}}
 timezone: Europe/Stockholm
 """
-_GRANTED: Final = {"authorization": "Bearer sandbox"}
 
-Raw = dict[tuple[str, str], dict[str, object]]
+Raw = dict[tuple[str, str], dict[str, Any]]
 """Kind and id → what the API says of that thing. A target's id is that of its content, a slash, and its audience's."""
 
 
 class TransportConnection(Connection):
     """A connection over a transport of the test's choosing, whose clients lose no time between their tries."""
 
-    def __init__(self, transport: httpx.BaseTransport, spec: ApiSpec) -> None:
+    token = "sandbox"
+
+    def __init__(self, transport: httpx.BaseTransport, spec: ApiSpec, retry: RetryPolicy | None = None) -> None:
         self.name, self.url, self.spec = NAME, "sandbox:", spec
-        self._transport, self._retry = transport, retry_in_virtual_time()
+        self._transport, self._retry = transport, retry or waiting.retry_in_virtual_time()
         self.is_given = False
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
@@ -71,20 +74,14 @@ class TransportConnection(Connection):
         return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _client(self) -> Client:
-        return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=self._retry)
+        return Client("http://sandbox", self.token, spec=self.spec, transport=self._transport, retry=self._retry)
 
 
-class VirtualClock:
-    """Time that passes only by waiting for it."""
-
-    def __init__(self) -> None:
-        self._passed = 0.0
+class VirtualClock(waiting.VirtualClock):
+    """The same as an apply asks for it."""
 
     def timing(self) -> WaitClock:
-        return WaitClock(now=lambda: self._passed, sleep=self._sleep)
-
-    def _sleep(self, seconds: float, stop_waiting: Event) -> None:
-        self._passed += seconds
+        return WaitClock(now=self.now, sleep=self.sleep)
 
 
 class Shuffled(httpx.BaseTransport):
@@ -138,9 +135,10 @@ class SandboxProject(Struct, frozen=True, kw_only=True):
         return judged
 
     def apply(self, plan: Plan) -> ApplyReport:
-        """Carries a plan out whatever its guards say, once it is found fresh."""
-        plan = self.consented(plan)
+        """Carries a plan out whatever its guards say, once it is found fresh, which writes nothing."""
+        plan, wrote = self.consented(plan), self.writes()
         refuse_stale_plan(self.workspace, plan)
+        assert self.writes() == wrote
         return execute(self.workspace, plan, meta={})
 
     def with_accounts(self) -> SandboxProject:
@@ -170,12 +168,42 @@ class SandboxProject(Struct, frozen=True, kw_only=True):
 
     def look(self) -> Raw:
         """All that manifests can speak of, as the API answers it."""
-        return dict(_look(self._get))
+        return dict(self._rows())
 
-    def _get(self, path: str, query: str = "") -> dict[str, object]:
-        answer = self.sandbox.answer("GET", path, query, _GRANTED, b"")
+    def _rows(self) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+        for field in self.get("/custom-fields")["customFields"]:
+            yield ("custom_field", field["id"]), field
+        for group in self._pages("/groups", "groups"):
+            at = f"/groups/{group['groupId']}"
+            lists = {key: self.get(f"{at}/{key}")["userIds"] for key in ("members", "managers")}
+            yield ("group", group["groupId"]), {"name": group["name"], **lists}
+        for group in self._pages("/smart-groups", "smartGroups"):
+            whole = self.get(f"/smart-groups/{group['smartGroupId']}")
+            yield (
+                ("smart_group", group["smartGroupId"]),
+                {key: whole[key] for key in ("name", "conditions", "managers")},
+            )
+        for person in self._pages("/users", "users"):
+            keys = ("email", "firstName", "lastName", "archivedAt", "customFields")
+            yield ("user", person["userId"]), {key: person.get(key) for key in keys}
+        for content in self._pages("/content/all", "courses"):
+            yield ("content", content["courseId"]), {key: content[key] for key in ("name", "contentType")}
+            for target in self.get("/content/targets", f"contentId={content['courseId']}")["targets"]:
+                del target["name"]  # it follows the audience's name, which is no property of the assignment
+                yield ("content_target", f"{content['courseId']}/{target['targetId']}"), target
+
+    def _pages(self, path: str, key: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        while page := self.get(path, f"skip={len(rows)}&limit=100")[key]:
+            rows.extend(page)
+        return rows
+
+    def get(self, path: str, query: str = "") -> dict[str, Any]:
+        """What the API answers."""
+        answer = self.sandbox.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
         assert answer.status == 200, answer
-        return cast("dict[str, object]", json.loads(answer.body))
+        found: dict[str, Any] = json.loads(answer.body)
+        return found
 
 
 _numbers = count()
@@ -213,63 +241,54 @@ def _settings(folder: Path) -> Settings:
 
 
 def yaml_text(document: Mapping[str, object]) -> str:
-    """Sections as YAML: one entry a line, every text in quotes."""
-    lines: list[str] = []
-    for section, entries in document.items():
-        lines.append(f"{section}:")
-        if isinstance(entries, dict):
-            lines.extend(f"  {key}: {_flow(items)}" for key, items in entries.items())
-        else:
-            lines.extend(f"  - {_flow(entry)}" for entry in cast("list[object]", entries))
-    return "\n".join(lines) + "\n"
+    """Sections as YAML, whose flow style JSON is."""
+    lines = (f"{key}: {json.dumps(_verbatim(value), ensure_ascii=False)}\n" for key, value in document.items())
+    return "".join(lines)
 
 
-def _flow(value: object) -> str:
-    # What JSON writes is YAML too.
-    return json.dumps(_without_variables(value), ensure_ascii=False)
-
-
-def _without_variables(value: object) -> object:
+def _verbatim(value: object) -> object:
     """The value with a variable's sign taken for itself; in keys there are none."""
     if isinstance(value, dict):
-        return {key: _without_variables(item) for key, item in value.items()}
+        return {key: _verbatim(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_variables(item) for item in value]
+        return [_verbatim(item) for item in value]
     return value.replace("$(", "$$(") if isinstance(value, str) else value
 
 
-def document_of(plan: Plan) -> dict[str, object]:
+def document_of(plan: Plan) -> dict[str, Any]:
     """The plan's document, the way a script reads it."""
-    return cast("dict[str, object]", json.loads(dumps(plan)))
+    document: dict[str, Any] = json.loads(dumps(plan))
+    return document
 
 
-def _look(get: Callable[..., dict[str, object]]) -> Iterable[tuple[tuple[str, str], dict[str, object]]]:
-    def pages(path: str, key: str) -> list[dict[str, object]]:
-        rows: list[dict[str, object]] = []
-        while page := cast("list[dict[str, object]]", get(path, f"skip={len(rows)}&limit=100")[key]):
-            rows.extend(page)
-        return rows
+def assume_sure(plan: Plan) -> None:
+    """The example is another where a plan has no calls, or has some that the service may refuse."""
+    assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
 
-    for field in cast("list[dict[str, object]]", get("/custom-fields")["customFields"]):
-        yield ("custom_field", str(field["id"])), field
-    for group in pages("/groups", "groups"):
-        at = f"/groups/{group['groupId']}"
-        lists = {key: get(f"{at}/{key}")["userIds"] for key in ("members", "managers")}
-        yield ("group", str(group["groupId"])), {"name": group["name"], **lists}
-    for group in pages("/smart-groups", "smartGroups"):
-        whole = get(f"/smart-groups/{group['smartGroupId']}")
-        said = {key: whole[key] for key in ("conditions", "managers")}
-        yield ("smart_group", str(group["smartGroupId"])), {"name": group["name"], **said}
-    for person in pages("/users", "users"):
-        said = {key: person.get(key) for key in ("email", "firstName", "lastName", "archivedAt", "customFields")}
-        yield ("user", str(person["userId"])), said
-    for content in pages("/content/all", "courses"):
-        yield ("content", str(content["courseId"])), {key: content[key] for key in ("name", "contentType")}
-        targets = get("/content/targets", f"contentId={content['courseId']}")["targets"]
-        for target in cast("list[dict[str, object]]", targets):
-            # The label follows the audience's name, which is no property of the assignment.
-            lasting = {key: value for key, value in target.items() if key != "name"}
-            yield ("content_target", f"{content['courseId']}/{target['targetId']}"), lasting
+
+def in_names(value: Any, names: Mapping[str, str], passing: Set[str] = frozenset()) -> Any:
+    """The value with a name wherever an id stood, lists in order, and without what is unset or passes."""
+    if isinstance(value, dict):
+        lasting = {key: item for key, item in value.items() if key not in passing and item not in (None, "", False)}
+        return {normalize_name(key): in_names(item, names, passing) for key, item in lasting.items()}
+    if isinstance(value, list):
+        return sorted(
+            (in_names(item, names, passing) for item in value), key=lambda one: json.dumps(one, sort_keys=True)
+        )
+    return names.get(value, normalize_name(value)) if isinstance(value, str) else value
+
+
+def shape(raw: Raw) -> Counter[str]:
+    """The workspace with names for ids, and lists in order: how often each thing is there."""
+    passing = {"createdAt", "updatedAt", "updatedBy"}
+    names = {id: normalize_name(str(said.get("name", said.get("email")))) for (_, id), said in raw.items()}
+    for (kind, _), said in raw.items():
+        if kind == "custom_field":
+            names |= {one["choiceId"]: normalize_name(one["name"]) for one in said.get("choices") or ()}
+    return Counter(
+        json.dumps([kind, in_names(said, names, passing)], sort_keys=True, ensure_ascii=False)
+        for (kind, _), said in raw.items()
+    )
 
 
 # How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.

@@ -2,20 +2,18 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import pytest
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
-from laws.conftest import Open
-from laws.hand_edits import EDITS, HandEdits
-from laws.random_manifests import RandomManifests, answered_wishes, wishes
-from laws.random_workspaces import Dice, Field, Group, RandomWorkspace, answer_all
-from laws.sandbox_project import Raw, SandboxProject, open_stage, tried
-from simulation.request_faults import Killed, MortalJournal
+from laws.conftest import Both, Open
+from laws.hand_edits import EDITS, edit_by_hand
+from laws.random_manifests import RandomManifests, answered_wishes
+from laws.random_workspaces import Field, Group, RandomWorkspace
+from laws.sandbox_project import Raw, SandboxProject, assume_sure, shape, tried
+from simulation.request_faults import KEPT, Killed, MortalJournal
 
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
@@ -24,7 +22,6 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Action, Change, Plan, UndoLevel
 from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
@@ -32,57 +29,40 @@ from lmsconf.workspace.plan_with_base import load_run, plan_undo
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
-Both = tuple[RandomWorkspace, RandomManifests]
-
-
-def kept_run(stage: SandboxProject, plan: Plan, dies_at: int | None = None) -> ApplyReport | None:
-    """Applies a plan as the command does: with a journal, and what was before beside it.
-
-    dies_at: the call after which the process dies, before its outcome is recorded.
-    """
-    plan = stage.consented(plan)
-    live = refuse_stale_plan(stage.workspace, plan)
-    before, retention = pre_image(plan, live), {"keep": 50, "keep_seconds": 0}
-    with MortalJournal.begin(stage.folder, plan, meta={}, **retention, pre_image=before) as journal:
-        assert isinstance(journal, MortalJournal)
-        journal.dies_at = dies_at
-        try:
-            return execute(stage.workspace, plan, meta={}, journal=journal)
-        except Killed:
-            return None
-
-
 _IDS_ALONE = "another id|other ids|new id"
 """In the reason of a change that is undone but for ids, which these laws do not compare."""
 
 
-def assert_done(report: ApplyReport | None) -> None:
-    assert report is not None
-    failed = [(one.call, one.operation, one.reason) for one in report.outcomes if one.status is not CallStatus.DONE]
-    assert report.exit == 0, [*failed, *report.residue, *report.problems]
+def carry_out(stage: SandboxProject, plan: Plan, dies_at: int | None = None) -> list[object]:
+    """Applies a plan as the command does: with a journal, and what was before beside it. Returns what went wrong.
+
+    dies_at: the call after which the process dies, before its outcome is recorded.
+    """
+    plan = stage.consented(plan)
+    before = pre_image(plan, refuse_stale_plan(stage.workspace, plan))
+    with MortalJournal.begin(stage.folder, plan, meta={}, **KEPT, pre_image=before) as journal:
+        assert isinstance(journal, MortalJournal)
+        journal.dies_at = dies_at
+        try:
+            report = execute(stage.workspace, plan, meta={}, journal=journal)
+        except Killed:
+            return ["killed"]
+    failed = [one for one in report.outcomes if one.status is not CallStatus.DONE]
+    return [] if report.exit == 0 else [report.exit, *failed, *report.residue, *report.problems]
 
 
-class LaterFaults(FaultScript):
-    """A fault script that is written once the undo is planned."""
-
-    script = FaultScript()
-
-    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
-        return self.script.take_fault(operation, writes=writes)
-
-
-def undo_of(stage: SandboxProject, name: str) -> Plan:
+def undo_of(stage: SandboxProject, name: str = "latest") -> Plan:
     run = load_run(stage.workspace, find_run(stage.folder, name))
     return plan_undo(stage.workspace, run, stage.settings.policy)
 
 
-def undo_of_latest(stage: SandboxProject) -> Plan:
-    return undo_of(stage, "latest")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("undo")
+def undone(stage: SandboxProject) -> Plan:
+    """The plan that undoes the latest run, which is carried out."""
+    undo = undo_of(stage)
+    if undo.calls:
+        assume_sure(undo)
+        assert carry_out(stage, undo) == []
+    return undo
 
 
 @pytest.mark.sampled(day=20, gate=6)
@@ -92,16 +72,13 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
     """Applied and undone, the workspace holds what it held, but for ids and what the plan said cannot come back."""
     stage = opened(both)
     plan = stage.plan()
-    assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
+    assume_sure(plan)
     before = shape(stage.look())
-    assert_done(kept_run(stage, plan))
-    undo = undo_of_latest(stage)
+    assert carry_out(stage, plan) == []
+    undo = undone(stage)
     announced = [one for one in plan.changes if one.undo.level is not UndoLevel.FULL]
     told = {problem.address for problem in undo.problems if problem.code == "undo/conflict"}
     assert told <= {str(one.address) for one in announced}, [f"{one} {one.hint}" for one in undo.problems]
-    if undo.calls:
-        assume(not any(call.may_be_refused for call in undo.calls))
-        assert_done(kept_run(stage, undo))
     # What comes back with another id is compared by name. Of the rest, the plan has named what stays as it is.
     excused = [one for one in announced if not re.search(_IDS_ALONE, str(one.undo.reason))]
     event("; ".join(sorted({f"{one.action} {one.undo.level} {one.undo.reason}"[:60] for one in excused})) or "whole")
@@ -113,22 +90,39 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
     assert not differing, "\n".join(map(str, [*differing, *plan.changes, "UNDO", *undo.changes, *undo.problems]))
 
 
+# The run changes a list of choices, and somebody chooses a third one.
+LIST_ANSWERED: Final = (
+    RandomWorkspace(
+        people={"anna@x.example": "p1"},
+        fields=[Field(id="f-1", name="S", type="MULTI_SELECT", choices=[(f"ch-{one}", one) for one in "abc"])],
+        answers={"anna@x.example": {"S": ["a"]}},
+        dialect={"custom-fields.in-use": "condition"},
+    ),
+    RandomManifests(sections={"users": [{"email": "anna@x.example", "answers": {"S": ["b"]}}]}),
+)
+
+
 @pytest.mark.sampled(day=20, gate=6)
 @tried(100)
-@given(answered_wishes(), st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), max_size=4))
+@given(
+    answered_wishes(),
+    st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4),
+)
+@example(LIST_ANSWERED, [("answer", 0, 2)])
 def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edits: list[tuple[str, int, int]]) -> None:
     """Whatever is edited by hand between a run and its undo: the undo neither overwrites nor deletes it."""
     stage = opened(both)
     plan = stage.plan()
-    assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
-    assert_done(kept_run(stage, plan))
-    by_hand = HandEdits(stage)
-    for kind, which, what in edits:
-        by_hand.edit(kind, which, what)
-    undo = undo_of_latest(stage)
-    if undo.calls and not any(call.may_be_refused for call in undo.calls):
-        assert_done(kept_run(stage, undo))
-    by_hand.check(stage.look(), undo)
+    assume_sure(plan)
+    assert carry_out(stage, plan) == []
+    made = set(facts(stage.look(), systems=True))
+    for word, which, what in edits:
+        edit_by_hand(stage, word, which, what)
+    edited = set(facts(stage.look(), systems=True))
+    undo = undone(stage)
+    after = set(facts(stage.look(), systems=True))
+    overwritten = (edited - made - after) | ((made - edited) & after)
+    assert not overwritten, "\n".join(map(str, [*overwritten, *undo.changes, *undo.problems]))
 
 
 @pytest.mark.sampled(day=20, gate=6)
@@ -138,14 +132,11 @@ def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both
     """Whichever call the process dies after: what was done until then is undone, that call with it."""
     stage = opened(both).one_by_one()
     plan = stage.plan()
-    assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
+    assume_sure(plan)
     assume(all(one.undo.reason is None or re.search(_IDS_ALONE, one.undo.reason) for one in plan.changes))
     before = shape(stage.look())
-    assert kept_run(stage, plan, place % len(plan.calls) + 1) is None
-    undo = undo_of_latest(stage)
-    if undo.calls:
-        assume(not any(call.may_be_refused for call in undo.calls))
-        assert_done(kept_run(stage, undo))
+    assert carry_out(stage, plan, place % len(plan.calls) + 1) == ["killed"]
+    undo = undone(stage)
     after = shape(stage.look())
     assert after == before, "\n".join(
         map(str, ["", before - after, after - before, *plan.changes, "UNDO", *undo.changes, *undo.problems])
@@ -158,34 +149,34 @@ def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both
     answered_wishes(), st.integers(0, 60), st.sampled_from([{}, {"status": 500}, {"cut": True}, {"lose_answer": True}])
 )
 def test_an_undo_that_is_cut_short_is_finished_by_the_next(
-    folder: Path, both: Both, place: int, mishap: dict[str, Any]
+    opened: Open, both: Both, place: int, mishap: dict[str, Any]
 ) -> None:
     """Whichever call of an undo fails, is cut, or loses its answer: `--undo` of the run again ends at the same."""
-    wanted: Counter[str] | None = None
-    for fault in (None, mishap):
-        faults = LaterFaults()
-        stage = open_stage(folder, *both, faults=faults).one_by_one()
+    ends, script, dies_at = [], FaultScript(), None
+    for is_disturbed in (False, True):
+        stage = opened(both, script).one_by_one()
         plan = stage.plan()
-        assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
-        assert_done(kept_run(stage, plan))
+        assume_sure(plan)
+        assert carry_out(stage, plan) == []
         name = find_run(stage.folder, "latest").name
         undo = undo_of(stage, name)
-        assume(undo.calls and not any(call.may_be_refused for call in undo.calls))
-        if fault:
-            struck = undo.calls[place % len(undo.calls)]
-            earlier = [call for call in undo.calls[: place % len(undo.calls)] if call.operation == struck.operation]
-            faults.script = FaultScript(Fault(operation=struck.operation, after=len(earlier), **fault))
-        kept_run(stage, undo, place % len(undo.calls) + 1 if fault == {} else None)
+        assume_sure(undo)
+        wrong = carry_out(stage, undo, dies_at)
         again = undo_of(stage, name)
         if again.calls:
-            assert fault is not None, [*undo.changes, "AGAIN", *again.changes, *again.problems]
-            assert_done(kept_run(stage, again))
+            assert is_disturbed, [*undo.changes, "AGAIN", *again.changes, *again.problems]
+            assert carry_out(stage, again) == [], wrong
         assert undo_of(stage, name).calls == ()
-        wanted = wanted or shape(stage.look())
-        assert shape(stage.look()) == wanted, "\n".join(
-            map(str, [*plan.changes, "UNDO", *undo.changes, "AGAIN", *again.changes, *again.problems])
-        )
-        stage.sandbox.close_workspace()
+        ends.append(shape(stage.look()))
+        if mishap:
+            struck, earlier = undo.calls[place % len(undo.calls)].operation, undo.calls[: place % len(undo.calls)]
+            after = sum(call.operation == struck for call in (*plan.calls, *earlier))
+            script = FaultScript(Fault(operation=struck, after=after, **mishap))
+        else:
+            dies_at = place % len(undo.calls) + 1
+    assert ends[0] == ends[1], "\n".join(
+        map(str, [*plan.changes, "UNDO", *undo.changes, "AGAIN", *again.changes, *again.problems])
+    )
 
 
 def _names(change: Change) -> Iterator[str]:
@@ -193,32 +184,6 @@ def _names(change: Change) -> Iterator[str]:
     for form in (change.before, change.after):
         if isinstance(form, dict):
             yield str(form.get("name", form.get("content")))
-
-
-def shape(raw: Raw) -> Counter[str]:
-    """The workspace with names for ids, and lists in order: how often each thing is there."""
-    names = {id: normalize_name(str(said.get("name", said.get("email")))) for (_, id), said in raw.items()}
-    for (kind, _), said in raw.items():
-        for choice in cast("list[dict[str, Any]]", said.get("choices") or []) if kind == "custom_field" else []:
-            names[str(choice["choiceId"])] = normalize_name(str(choice["name"]))
-    return Counter(
-        json.dumps([kind, _named(said, names)], sort_keys=True, ensure_ascii=False) for (kind, _), said in raw.items()
-    )
-
-
-_IDS = frozenset({"id", "customFieldId", "choiceId", "createdAt", "updatedAt", "updatedBy"})
-
-
-def _named(value: object, names: dict[str, str]) -> object:
-    if isinstance(value, dict):
-        return {
-            normalize_name(key): _named(item, names)
-            for key, item in value.items()
-            if (key not in _IDS or (key == "customFieldId" and "name" not in value)) and item not in (None, "", False)
-        }
-    if isinstance(value, list):
-        return sorted((_named(item, names) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
-    return names.get(value, normalize_name(value)) if isinstance(value, str) else value
 
 
 # Whatever a workspace loses by an apply stood in the plan, and nothing changes of which the plan did not speak.
@@ -238,25 +203,16 @@ SINGLE: Final = {
 """Keys of the API with a single value, and what a plan calls them."""
 
 
-@st.composite
-def answered(draw: st.DrawFn) -> Both:
-    """A workspace in which people have answered, and manifests that declare no people."""
-    both = draw(wishes())
-    answer_all(Dice(draw), both[0])
-    return both
-
-
 # The rename of a field in use is refused; the plan names a condition that goes by the field's new name.
 REFUSED_RENAME: Final = (
     RandomWorkspace(
         people={"anna@x.example": "p1"},
         fields=[
-            Field(id=f"f-{number}", name=name, type="CHOICE", choices=[(f"ch-{number}", "a")], details={})
+            Field(id=f"f-{number}", name=name, type="CHOICE", choices=[(f"ch-{number}", "a")])
             for number, name in enumerate("ABC")
         ],
         smart_groups=[
-            Group(id=id, name=id, managers=[], members=[], conditions=[{"field": "A", "system_condition": "IS_ANY"}])
-            for id in ("s0", "s1")
+            Group(id=id, name=id, conditions=[{"field": "A", "system_condition": "IS_ANY"}]) for id in ("s0", "s1")
         ],
     ),
     RandomManifests(
@@ -269,7 +225,7 @@ REFUSED_RENAME: Final = (
 
 
 @tried(200)
-@given(answered())
+@given(answered_wishes(declared=False))
 @example(REFUSED_RENAME)
 def test_losses_are_announced(opened: Open, both: Both) -> None:
     """Two looks at the workspace differ only in what the plan names, resource by resource and item by item."""
@@ -301,16 +257,17 @@ class Fact(NamedTuple):
     person: str = ""
 
 
-def facts(raw: Raw) -> Iterator[Fact]:
-    """All that a plan can speak of."""
-    fields = {str(said["name"]): id for (kind, id), said in raw.items() if kind == "custom_field"}
-    for (kind, id), said in cast("dict[tuple[str, str], dict[str, Any]]", raw).items():
+def facts(raw: Raw, *, systems: bool = False) -> Iterator[Fact]:
+    """All that a plan can speak of. systems: with the system conditions of conditions."""
+    fields = {said["name"]: id for (kind, id), said in raw.items() if kind == "custom_field"}
+    for (kind, id), said in raw.items():
         yield Fact(kind, id, "", "")
         yield from (Fact(kind, id, key, str(said[name])) for name, key in SINGLE.items() if said.get(name))
         yield from (Fact(kind, id, key, one) for key in PEOPLE for one in said.get(key) or ())
         yield from (Fact(kind, id, "choices", one["choiceId"]) for one in said.get("choices") or ())
         for one in said.get("conditions") or ():
-            yield Fact(kind, id, "conditions", json.dumps([one["customFieldId"], sorted(one.get("choiceIds") or ())]))
+            condition = [one["customFieldId"], sorted(one.get("choiceIds") or ())]
+            yield Fact(kind, id, "conditions", json.dumps([*condition, one.get("systemCondition") if systems else ""]))
         for field, answer in (said.get("customFields") or {}).items():
             parts = [one["choiceId"] for one in answer["choices"]] if "choices" in answer else [answer["text"]]
             yield from (Fact("custom_field", fields[field], "answers", str(part), id) for part in parts)
@@ -374,7 +331,7 @@ class Announced:
         if fact.key != "conditions":
             yield choices.get(fact.item, fact.item)
             return
-        field, ids = json.loads(fact.item)
+        field, ids, _ = json.loads(fact.item)
         if ("custom_field", field) in raw and set(ids) <= set(choices):
             names = [choices[id] for id in ids]
             # A service may refuse the new name of a field in use.

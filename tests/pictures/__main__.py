@@ -3,17 +3,12 @@
 import base64
 import shutil
 import tempfile
-from contextlib import chdir
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lmsconf.cli import app, run_command_line
-from lmsconf.errors import ExitCode
+from tests.flow.shell import lmsconf
 from tests.pictures.terminal import drawn, page
-from tests.views.browser import browser
-
-if TYPE_CHECKING:
-    from tests.views.browser import Browser
+from tests.views.browser import Browser, browser
 
 EXAMPLES: Final = Path(__file__).parent.parent.parent / "examples"
 PICTURES: Final = EXAMPLES / "pictures"
@@ -40,30 +35,22 @@ def main() -> None:
 
 def _rendered(folder: Path) -> tuple[Path, Path]:
     """The page about the plan of acme, and its comment as a page."""
-    acme, html, comment = folder / "acme", folder / "plan.html", folder / "comment.md"
+    acme, html, comment = folder / "acme", folder / "plan.html", folder / "comment.html"
     shutil.copytree(EXAMPLES / "acme", acme, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
-    for arguments in (("html", html), ("markdown", comment)):
-        assert _run_in(acme, "plan", "--format", arguments[0], "--output", str(arguments[1])) == ExitCode.OK
-    shown = folder / "comment.html"
-    shown.write_text(page(comment.read_text(encoding="utf-8")), encoding="utf-8")
-    return html, shown
+    lmsconf(acme, "plan", "--format", "html", "--output", str(html), code=0)
+    markdown = lmsconf(acme, "plan", "--format", "markdown", code=0).out
+    comment.write_text(page(markdown), encoding="utf-8")
+    return html, comment
 
 
 def _narrowed(folder: Path) -> Path:
     """The page about the plan that narrows a condition of acme, once acme is as its manifests say."""
     acme, html = folder / "acme", folder / "narrowed.html"
-    consents = ["--allow", "people=396", "--allow", "mandatory=396"]
-    assert _run_in(acme, "apply", "--auto-approve", *consents) == ExitCode.OK
+    lmsconf(acme, "apply", "--auto-approve", "--allow", "people=396", "--allow", "mandatory=396", code=0)
     manifest = acme / "manifests" / "smart_groups.yaml"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace("SE, NO, FI, DK", "SE"), encoding="utf-8")
-    assert _run_in(acme, "plan", "--format", "html", "--output", str(html)) == ExitCode.OK
+    lmsconf(acme, "plan", "--format", "html", "--output", str(html), code=0)
     return html
-
-
-def _run_in(folder: Path, *arguments: str) -> int:
-    """The exit code of lmsconf in a folder: lines to paste name no other one."""
-    with chdir(folder):
-        return run_command_line(app, list(arguments))
 
 
 def _take(chromium: Browser, shown: Path, scheme: str, name: str, size: tuple[int, int] = _SIZE) -> None:

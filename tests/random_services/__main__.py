@@ -11,14 +11,14 @@ import os
 import sys
 import tempfile
 import traceback
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from multiprocessing import Pool
 from pathlib import Path
 
 import pytest
 
-from .points import ANSWERS, NAMES, TABLE, Points, drawn, single_changes
+from .points import ANSWERS, NAMES, TABLE, Points, drawn, made_of
 from .scenario import Outcome, opened, play, play_unprobed
 
 Case = tuple[str, int, Points, bool]
@@ -33,10 +33,7 @@ def played(case: Case) -> tuple[str, Outcome]:
             with opened(points, seed, Path(folder), patch) as project:
                 return label, (play if probed else play_unprobed)(project)
         except Exception:
-            said = traceback.format_exc()
-            return label, Outcome(
-                kind="crashed", output=said, first=said.splitlines()[-1], changed=dict(points.changed())
-            )
+            return label, Outcome(points.changed(), kind="crashed", output=traceback.format_exc())
 
 
 def main(words: list[str]) -> int:
@@ -49,58 +46,43 @@ def main(words: list[str]) -> int:
     parser.add_argument("--details", type=Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args(words)
-    settled = frozenset(point for word in given.settled.split(",") if word for point in _points(word))
+    groups = {"answers": ANSWERS, "names": NAMES}
+    settled = {point for word in given.settled.split(",") for point in groups.get(word, (word,))}
     if given.single:
-        changes = ((point, value, points) for point, value, points in single_changes() if point not in settled)
-        cases = [(f"{point}={value}", 0, points, not given.unprobed) for point, value, points in changes]
+        changes = [(point, value) for point in TABLE.keys() - settled for value in TABLE[point][1:]]
+        services = [(f"{point}={value}", 0, made_of({point: value})) for point, value in changes]
     else:
         first, _, last = given.seeds.partition("-")
         seeds = range(int(first), int(last or first) + 1)
-        cases = [(str(seed), seed, drawn(seed, settled=settled), not given.unprobed) for seed in seeds]
-    outcomes: list[tuple[str, Outcome]] = []
-    with Pool(given.jobs) as pool:
-        for label, outcome in pool.imap(played, cases):
-            print(
-                f"{label:40} {outcome.label:10} {outcome.stage:14} {outcome.code or '':4} "
-                f"{list(outcome.rounds.values()) or ''} {outcome.first[:150]}",
-                flush=True,
-            )
-            outcomes.append((label, outcome))
+        services = [(str(seed), seed, drawn(seed, settled=settled)) for seed in seeds]
+    outcomes: list[Outcome] = []
+    with Pool(given.jobs) as pool, (given.details or Path(os.devnull)).open("w", encoding="utf-8") as details:
+        for label, outcome in pool.imap(played, [(*service, not given.unprobed) for service in services]):
+            rounds = [*outcome.rounds.values()] or ""
+            print(f"{label:40} {outcome.label:10} {outcome.stage:14} {outcome.code or '':4} {rounds}", flush=True)
+            outcomes.append(outcome)
+            details.writelines(f"{line}\n" for line in _details(label, outcome))
     print(*_summary(outcomes), sep="\n")
-    if given.details:
-        given.details.write_text("\n".join(line for one in outcomes for line in _details(*one)), encoding="utf-8")
-    return int(any(outcome.label in ("loss", "left", "crashed") for _, outcome in outcomes))
+    return int(any(outcome.label in ("loss", "left", "crashed") for outcome in outcomes))
 
 
-def _points(word: str) -> Iterable[str]:
-    return ANSWERS if word == "answers" else NAMES if word == "names" else (word,)
-
-
-def _summary(outcomes: list[tuple[str, Outcome]]) -> Iterable[str]:
-    counts = Counter(outcome.label for _, outcome in outcomes)
+def _summary(outcomes: list[Outcome]) -> Iterable[str]:
+    counts = Counter(outcome.label for outcome in outcomes)
     yield "\n" + ", ".join(f"{number} {label}" for label, number in counts.most_common())
     yield "\nservices with that value that did not converge:"
-    failed: defaultdict[tuple[str, object], list[bool]] = defaultdict(list)
-    for _, outcome in outcomes:
-        for point, values in TABLE.items():
-            value = outcome.changed.get(point, values[0])
-            failed[point, value].append(outcome.label != "converged")
-    shares = [
-        (sum(flags) / len(flags), sum(flags), len(flags), point, value) for (point, value), flags in failed.items()
-    ]
-    for share, number, total, point, value in sorted(shares, key=lambda one: (-one[0], -one[1])):
-        if number:
-            yield f"{share:5.0%}  {number:3} of {total:3}  {point}={value}"
+    values = [(one.label, point, one.changed.get(point, TABLE[point][0])) for one in outcomes for point in TABLE]
+    total = Counter((point, value) for _, point, value in values)
+    failed = Counter((point, value) for label, point, value in values if label != "converged")
+    for (point, value), number in sorted(failed.items(), key=lambda one: (-one[1] / total[one[0]], -one[1])):
+        whole = total[point, value]
+        yield f"{number / whole:5.0%}  {number:3} of {whole:3}  {point}={value}"
 
 
 def _details(label: str, outcome: Outcome) -> Iterable[str]:
     yield f"==== {label}: {outcome.label} ({outcome.kind}) at {outcome.stage or 'the end'}, exit {outcome.code}"
     yield f"points: {outcome.changed}"
-    yield f"keys named: {', '.join(outcome.keys)}"
-    yield from (f"LOST {fact}" for fact in outcome.lost)
-    yield from (f"LEFT {line}" for line in outcome.left)
-    yield from (f"ASTRAY {line}" for line in outcome.astray)
-    yield from (f"SAID {line}" for line in outcome.said)
+    for word in ("lost", "left", "astray", "said"):
+        yield from (f"{word.upper()} {line}" for line in getattr(outcome, word))
     if outcome.label != "converged":
         yield f"---- printed\n{outcome.output}\n---- probe\n{outcome.learnt}\n---- calls"
         yield from outcome.calls

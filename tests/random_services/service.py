@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlencode
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
-from lmsconf.sandbox.store import Repository
+from lmsconf.sandbox.store import Repository, Value
 
 from .points import NAMES, Field, Points, Unreadable, read_answer, shown_answers
 
@@ -43,15 +43,7 @@ _UNSET: Final[Mapping[str, tuple[str, ...]]] = {
     "target": ("startTime", "finishTime", "triggeredStartTime", "triggeredFinishTime"),
     "content": ("backgroundImageUrl", "link"),
 }
-_TEXTS: Final = (
-    "avatarUrl",
-    "description",
-    "backgroundImageUrl",
-    "link",
-    *_TIMES,
-    "triggeredStartTime",
-    "triggeredFinishTime",
-)
+_TEXTS: Final = ("avatarUrl", "description", "backgroundImageUrl", "link", *_TIMES, *_UNSET["target"])
 _FLAGS: Final = ("isHidden", "isLocked", "isOptional", "mandatory", "admin", "manager")
 
 
@@ -83,27 +75,22 @@ class RandomService(Sandbox):
         self.asked: list[tuple[str, str, str, int]] = []
         self._seed, self._one_at_a_time = seed, threading.RLock()
         self._headers: Mapping[str, str] = {}
+        of_groups: dict[str, Callable[[Row, Row, Row], object]] = {
+            "create": self._create_group,
+            "rename": self._rename,
+            "delete": self._delete_group,
+            **dict.fromkeys(("members", "managers"), self._people),
+            **dict.fromkeys(("add-members", "add-managers"), self._add),
+            **dict.fromkeys(("remove-member", "remove-manager"), self._remove),
+        }
         self._handlers: dict[str, Callable[[Row, Row, Row], object]] = {
             "users.create": self._create_user,
             "users.get": self._get_user,
             _ANSWER: self._answer_fields,
             "user-access.make-manager": self._make_manager,
-            "manual-groups.create": self._create_group,
-            "manual-groups.rename": self._rename("groups", "groupId"),
-            "manual-groups.delete": self._delete_group("groups", "groupId", "GROUP"),
-            "manual-groups.members": self._people("members"),
-            "manual-groups.managers": self._people("managers"),
-            "manual-groups.add-members": self._add("members"),
-            "manual-groups.add-managers": self._add("managers"),
-            "manual-groups.remove-member": self._remove("members"),
-            "manual-groups.remove-manager": self._remove("managers"),
-            "smart-groups.create": self._create_smart_group,
+            **{f"manual-groups.{word}": handler for word, handler in of_groups.items()},
+            **{f"smart-groups.{word}": handler for word, handler in of_groups.items()},
             "smart-groups.get": self._get_smart_group,
-            "smart-groups.rename": self._rename("smart-groups", "smartGroupId"),
-            "smart-groups.delete": self._delete_group("smart-groups", "smartGroupId", "SMART_GROUP"),
-            "smart-groups.managers": self._people("managers"),
-            "smart-groups.add-managers": self._add("managers"),
-            "smart-groups.remove-manager": self._remove("managers"),
             "custom-fields.list": self._list_fields,
             "custom-fields.create": self._create_field,
             "custom-fields.replace": self._replace_field,
@@ -115,51 +102,52 @@ class RandomService(Sandbox):
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request as this service does."""
+        operation, parameters = self.spec.match_route(method, path) or (None, {})
         with self._one_at_a_time:
-            response = self._respond(method, path, query, headers, body)
-        operation, _ = self.spec.match_route(method, path) or (None, {})
+            if operation is None or not headers.get("authorization"):
+                response = super().answer(method, path, query, headers, body)
+            else:
+                self._headers = headers
+                asked = {"operation": operation.id, "method": method, "path": path, **parameters}
+                response = self._respond(asked, query, body)
         if operation is not None and operation.writes:
             self.asked.append((method, path, body.decode(), response.status))
         return response
 
-    def _respond(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        operation, parameters = self.spec.match_route(method, path) or (None, {})
-        if operation is None or not headers.get("authorization"):
-            return super().answer(method, path, query, headers, body)
-        self._headers = headers
-        asked = {"operation": operation.id, "method": method, "path": path, **parameters}
+    def _respond(self, asked: Row, query: str, body: bytes) -> SandboxResponse:
         try:
-            told = self._body(operation.id, body)
+            told = self._body(asked["operation"], body)
             wanted = {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
-            if operation.id in _LISTS:
+            if asked["operation"] in _LISTS:
                 value = self._page(asked, query, wanted, told)
-            elif operation.id in self._handlers:
-                value = self._handlers[operation.id](asked, wanted, told)
+            elif handler := self._handlers.get(asked["operation"]):
+                value = handler(asked, wanted, told)
             else:
-                value = self._within(method, path, told if body else None, query)
+                value = self._within(asked["method"], asked["path"], told if body else None, query)
         except Refused as refused:
             return self._refusal(refused)
         except Unreadable as unreadable:
             return self._refusal(Refused(REFUSED, str(unreadable)))
         if value is None:
             return SandboxResponse(int(self.points.done), {"content-length": "0"}, b"")
-        made = method == "POST" and operation.id.endswith(".create")
-        return _json(int(self.points.made) if made else 200, value)
+        made = asked["method"] == "POST" and asked["operation"].endswith(".create")
+        return _response(int(self.points.made) if made else 200, json.dumps(value, ensure_ascii=False))
 
     def _refusal(self, refused: Refused) -> SandboxResponse:
         points = self.points
         status = {MISSING: int(points.missing), REFUSED: int(points.refusal)}.get(refused.status, refused.status)
-        match points.errors:
-            case "text":
-                return _text(status, "text/plain", refused.reason)
-            case "html":
-                return _text(status, "text/html", f"<html><body><h1>{status}</h1><p>{refused.reason}</p></body></html>")
-            case "empty":
-                return _text(status, "text/plain", "")
-            case "problem":
-                problem = {"type": "about:blank", "status": status, "detail": refused.reason}
-                return _text(status, "application/problem+json", json.dumps(problem))
-        return _json(status, {"error": refused.reason})
+        page = f"<html><body><h1>{status}</h1><p>{refused.reason}</p></body></html>"
+        problem = {"type": "about:blank", "status": status, "detail": refused.reason}
+        return _response(
+            status,
+            *{
+                "json": (json.dumps({"error": refused.reason}, ensure_ascii=False),),
+                "text": (refused.reason, "text/plain"),
+                "html": (page, "text/html"),
+                "empty": ("", "text/plain"),
+                "problem": (json.dumps(problem), "application/problem+json"),
+            }[str(points.errors)],
+        )
 
     def _body(self, operation: str, body: bytes) -> Row:
         """The parts of a body under the description's names. Raises Refused for a part that is not known here."""
@@ -170,9 +158,7 @@ class RandomService(Sandbox):
             return dict(told)
         known = {self.points.name(key): key.rpartition(".")[2] for key in NAMES if key.startswith(f"{operation}.")}
         ours = {key.rpartition(".")[2] for key in NAMES if key.startswith(f"{operation}.")} - known.keys()
-        properties = (
-            set(self.spec.operations[operation].body["properties"]) if self.spec.operations[operation].body else set()
-        )
+        properties = (self.spec.operations[operation].body or {"properties": ()})["properties"]
         named: Row = {}
         for key, value in told.items():
             if key in known or (key in properties and key not in ours):
@@ -192,6 +178,13 @@ class RandomService(Sandbox):
         fixed = answer.status in (401, 403, 405) or (answer.status == 400 and path.endswith("/archive"))
         raise Refused(answer.status if fixed else MISSING if answer.status == 404 else REFUSED, reason)
 
+    def _rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
+        with self.store.read_transaction() as repository:
+            return repository.rows(sql, *values)
+
+    def _column(self, sql: str, *values: Value) -> list[str]:
+        return [str(one) for (one,) in self._rows(sql, *values)]
+
     # Listings
 
     def _page(self, asked: Row, query: str, wanted: Row, told: Row) -> Row:
@@ -199,10 +192,8 @@ class RandomService(Sandbox):
         points, operation = self.points, asked["operation"]
         key, id = _LISTS[operation]
         search = operation == "users.search"
-        limit, skip = (
-            int((told if search else wanted).get("limit", 100)),
-            int((told if search else wanted).get("skip", 0)),
-        )
+        said = told if search else wanted
+        limit, skip = int(said.get("limit", 100)), int(said.get("skip", 0))
         most = 100 if operation == "content.list" else int(points.page)
         if limit > most and points.page_over == "refused" and operation != "content.list":
             raise Refused(REFUSED, f"limit is at most {most}")
@@ -216,13 +207,12 @@ class RandomService(Sandbox):
         page = rows[skip : skip + limit]
         if operation == "content.list":
             page = [self._unset("content", row) for row in page]
-        numbers = {"skip": skip, "limit": limit}
-        match key:
-            case "users":
-                return {key: page, **numbers, "filter": wanted.get("filter", ""), "matchCount": len(rows)}
-            case "courses":
-                return {key: page, **numbers, "total": len(rows)}
-        return {key: page}
+        numbers: Row = {}
+        if key == "users":
+            numbers = {"skip": skip, "limit": limit, "filter": wanted.get("filter", ""), "matchCount": len(rows)}
+        elif key == "courses":
+            numbers = {"skip": skip, "limit": limit, "total": len(rows)}
+        return {key: page, **numbers}
 
     def _whole(self, asked: Row, query: str, told: Row, key: str, *, search: bool) -> list[Row]:
         """All rows that the sandbox within lists."""
@@ -290,22 +280,15 @@ class RandomService(Sandbox):
             row["customFields"] = shown_answers(self.points, fields, given)
         if "memberOfGroups" in row:
             words = dict(zip(_TYPES, str(self.points.group_types).split(), strict=False))
-            with self.store.read_transaction() as repository:
-                smart = repository.rows("SELECT id, name FROM groups WHERE kind = 'SMART_GROUP' ORDER BY seq")
-            manual = [one for one in row["memberOfGroups"] if one["groupType"] == "GROUP"]
+            smart = self._rows("SELECT id, name FROM groups WHERE kind = 'SMART_GROUP' ORDER BY seq")
+            held = [one for one in row["memberOfGroups"] if one["groupType"] == "GROUP"]
             if row["userId"] in self._archived() and self.points.past_members == "absent":
-                manual, row["managerOfGroups"] = [], []
-            held = [
-                *manual,
-                *(
-                    {"groupId": id, "groupType": "SMART_GROUP", "name": name}
-                    for id, name in smart
-                    if row["userId"] in members[str(id)]
-                ),
-            ]
-            row["memberOfGroups"] = self._ordered(
-                [one | {"groupType": words[one["groupType"]]} for one in held], "groupId"
-            )
+                held, row["managerOfGroups"] = [], []
+            for id, name in smart:
+                if row["userId"] in members[str(id)]:
+                    held.append({"groupId": id, "groupType": "SMART_GROUP", "name": name})
+            held = [one | {"groupType": words[one["groupType"]]} for one in held]
+            row["memberOfGroups"] = self._ordered(held, "groupId")
             row["managerOfGroups"] = [one | {"groupType": words[one["groupType"]]} for one in row["managerOfGroups"]]
         return row
 
@@ -320,11 +303,8 @@ class RandomService(Sandbox):
             for position, field, system in repository.rows(
                 "SELECT position, field, system_condition FROM conditions WHERE grp = ?", group
             ):
-                choices = set(
-                    repository.column(
-                        "SELECT choice FROM condition_choices WHERE grp = ? AND position = ?", group, position
-                    )
-                )
+                chosen = "SELECT choice FROM condition_choices WHERE grp = ? AND position = ?"
+                choices = set(repository.column(chosen, group, position))
                 means = "choices" if system is None else self.points.is_any_beside if choices else self.points.is_any
                 if means == "any-answer":
                     meets = {one for one in meets if field in given[one]}
@@ -334,8 +314,7 @@ class RandomService(Sandbox):
         return members
 
     def _archived(self) -> set[str]:
-        with self.store.read_transaction() as repository:
-            return set(repository.column("SELECT id FROM people WHERE archived_at IS NOT NULL"))
+        return set(self._column("SELECT id FROM people WHERE archived_at IS NOT NULL"))
 
     def _get_user(self, asked: Row, wanted: Row, told: Row) -> Row:
         return self._shown_people([self._within("GET", asked["path"])])[0]
@@ -378,101 +357,73 @@ class RandomService(Sandbox):
         if len(name) > int(self.points.longest):
             raise Refused(REFUSED, f"a name has at most {self.points.longest} characters")
         of_kind = f" AND kind = '{kind}'" if kind else ""
-        with self.store.read_transaction() as repository:
-            others = repository.column(f"SELECT name FROM {table} WHERE id != ?{of_kind}", own)  # noqa: S608  names of this module
+        others = self._column(f"SELECT name FROM {table} WHERE id != ?{of_kind}", own)  # noqa: S608  names of this module
         cased = str.casefold if self.points.unique == "case" else str
         if self.points.unique != "no" and cased(name) in map(cased, others):
             raise Refused(REFUSED, "that name is taken")
         return name
 
     def _create_group(self, asked: Row, wanted: Row, told: Row) -> object:
-        body = {**told, "name": self._named("groups", "GROUP", told.get("name", ""))}
-        for people in ("memberIds", "managerIds"):
-            if people in told:
-                body[people] = self._accepted(people.removesuffix("Ids") + "s", told[people])
-        made = self._within("POST", "/groups", body)
-        self._give_rights(body.get("managerIds", []))
+        body = {**told, "name": self._named("groups", _kind(asked), told.get("name", ""))}
+        for key in ("memberIds", "managerIds", "managers"):
+            if key in told:
+                body[key] = self._accepted("members" if key == "memberIds" else "managers", told[key])
+        made = self._within("POST", asked["path"], body)
+        self._give_rights(body.get("managerIds", body.get("managers", [])))
         return made
 
-    def _create_smart_group(self, asked: Row, wanted: Row, told: Row) -> object:
-        body = {**told, "name": self._named("groups", "SMART_GROUP", told.get("name", ""))}
-        if "managers" in told:
-            body["managers"] = self._accepted("managers", told["managers"])
-        made = self._within("POST", "/smart-groups", body)
-        self._give_rights(body.get("managers", []))
-        return made
+    def _rename(self, asked: Row, wanted: Row, told: Row) -> object:
+        if not told.get("name"):
+            raise Refused(REFUSED, "a group has a name")
+        name = self._named("groups", _kind(asked), told["name"], _group(asked))
+        return self._within("POST", asked["path"], {"name": name})
 
-    def _rename(self, path: str, id: str) -> Callable[[Row, Row, Row], object]:
-        kind = "GROUP" if path == "groups" else "SMART_GROUP"
+    def _delete_group(self, asked: Row, wanted: Row, told: Row) -> object:
+        targets = self._rows("SELECT * FROM targets WHERE audience = ? AND kind = ?", _group(asked), _kind(asked))
+        if targets and self.points.deleting == "refused":
+            raise Refused(REFUSED, "content is assigned to the group")
+        value = self._within("DELETE", asked["path"])
+        if self.points.deleting == "stay":
+            with self.store.write_transaction() as repository:
+                repository.execute_many(f"INSERT INTO targets VALUES ({','.join('?' * 10)})", targets)  # noqa: S608  question marks
+        return value
 
-        def rename(asked: Row, wanted: Row, told: Row) -> object:
-            if not told.get("name"):
-                raise Refused(REFUSED, "a group has a name")
-            name = self._named("groups", kind, told["name"], asked[id])
-            return self._within("POST", asked["path"], {"name": name})
+    def _people(self, asked: Row, wanted: Row, told: Row) -> object:
+        if _group(asked) == "EVERYONE" and self.points.everyone == "readable" and _listed(asked) == "members":
+            return {"userIds": self._column("SELECT id FROM people WHERE archived_at IS NULL")}
+        return {"userIds": self._ordered(self._without_past(self._within("GET", asked["path"])["userIds"]))}
 
-        return rename
-
-    def _delete_group(self, path: str, id: str, kind: str) -> Callable[[Row, Row, Row], object]:
-        def delete(asked: Row, wanted: Row, told: Row) -> object:
-            of_group = "FROM targets WHERE audience = ? AND kind = ?"
-            with self.store.read_transaction() as repository:
-                targets = repository.rows(f"SELECT * {of_group}", asked[id], kind)
-            if targets and self.points.deleting == "refused":
-                raise Refused(REFUSED, "content is assigned to the group")
-            value = self._within("DELETE", asked["path"])
-            if self.points.deleting == "stay":
-                with self.store.write_transaction() as repository:
-                    repository.execute_many(f"INSERT INTO targets VALUES ({','.join('?' * 10)})", targets)  # noqa: S608  names of this module
-            return value
-
-        return delete
-
-    def _people(self, table: str) -> Callable[[Row, Row, Row], object]:
-        def people(asked: Row, wanted: Row, told: Row) -> object:
-            if asked.get("groupId") == "EVERYONE" and self.points.everyone == "readable" and table == "members":
-                with self.store.read_transaction() as repository:
-                    return {"userIds": repository.column("SELECT id FROM people WHERE archived_at IS NULL")}
-            ids = self._within("GET", asked["path"])["userIds"]
-            return {"userIds": self._ordered(self._without_past(ids))}
-
-        return people
+    def _in_list(self, asked: Row) -> set[str]:
+        return set(self._column(f"SELECT person FROM {_listed(asked)} WHERE grp = ?", _group(asked)))  # noqa: S608  tables
 
     def _without_past(self, ids: Iterable[Any]) -> list[Any]:
         past = self._archived() if self.points.past_members == "absent" else set()
         return [id for id in ids if id not in past]
 
-    def _add(self, table: str) -> Callable[[Row, Row, Row], object]:
-        def add(asked: Row, wanted: Row, told: Row) -> None:
-            ids = told.get("userIds")
-            if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
-                if ids is None and self.points.unknown == "passed-over":
-                    return
-                raise Refused(REFUSED, "the call names nobody")
-            group = asked.get("groupId") or asked["smartGroupId"]
-            with self.store.read_transaction() as repository:
-                there = set(repository.column(f"SELECT person FROM {table} WHERE grp = ?", group))  # noqa: S608  names of this module
-            if self.points.listed == "refused" and self.points.add == "adds" and there & set(ids):
-                raise Refused(REFUSED, "somebody is in the list already")
-            number = len(set(ids) if self.points.counted == "distinct" else ids)
-            if number > int(self.points.batch):
-                raise Refused(REFUSED, f"a call takes {self.points.batch} people")
-            # A list that is replaced is the one that is shown; who is in it already is not judged again.
-            known = there if self.points.add == "replaces" else set()
-            ids = [*(id for id in ids if id in known), *self._accepted(table, [id for id in ids if id not in known])]
-            if self.points.add == "replaces" and self.points.past_members == "absent":
-                ids += sorted(there & self._archived())
-            self._within("POST", asked["path"], {"userIds": ids})
-            if table == "managers":
-                self._give_rights(ids)
-
-        return add
+    def _add(self, asked: Row, wanted: Row, told: Row) -> None:
+        points, ids, table = self.points, told.get("userIds"), _listed(asked)
+        if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+            if ids is None and points.unknown == "passed-over":
+                return
+            raise Refused(REFUSED, "the call names nobody")
+        there = self._in_list(asked)
+        if points.listed == "refused" and points.add == "adds" and there & set(ids):
+            raise Refused(REFUSED, "somebody is in the list already")
+        if len(set(ids) if points.counted == "distinct" else ids) > int(points.batch):
+            raise Refused(REFUSED, f"a call takes {points.batch} people")
+        # A list that is replaced is the one that is shown; who is in it already is not judged again.
+        known = there if points.add == "replaces" else set()
+        ids = [*(id for id in ids if id in known), *self._accepted(table, [id for id in ids if id not in known])]
+        if points.add == "replaces" and points.past_members == "absent":
+            ids += sorted(there & self._archived())
+        self._within("POST", asked["path"], {"userIds": ids})
+        if table == "managers":
+            self._give_rights(ids)
 
     def _accepted(self, table: str, ids: list[str]) -> list[str]:
         """Those whom a call adds. Raises Refused."""
         points = self.points
-        with self.store.read_transaction() as repository:
-            rows = repository.rows("SELECT id, archived_at, admin OR manager FROM people")
+        rows = self._rows("SELECT id, archived_at, admin OR manager FROM people")
         past, able = {str(id): at is not None for id, at, _ in rows}, {str(id): bool(right) for id, _, right in rows}
         kept: list[str] = []
         for id in dict.fromkeys(ids):
@@ -484,26 +435,16 @@ class RandomService(Sandbox):
             kept += [id] if how == "taken" else []
         return kept
 
-    def _archived(self) -> set[str]:
-        with self.store.read_transaction() as repository:
-            return {str(id) for id in repository.column("SELECT id FROM people WHERE archived_at IS NOT NULL")}
-
     def _give_rights(self, ids: list[str]) -> None:
         if self.points.manage == "given":
             with self.store.write_transaction() as repository:
                 for id in ids:
                     repository.execute("UPDATE people SET manager = TRUE WHERE id = ? AND NOT admin", id)
 
-    def _remove(self, table: str) -> Callable[[Row, Row, Row], object]:
-        def remove(asked: Row, wanted: Row, told: Row) -> object:
-            group = asked.get("groupId") or asked["smartGroupId"]
-            with self.store.read_transaction() as repository:
-                there = set(repository.column(f"SELECT person FROM {table} WHERE grp = ?", group))  # noqa: S608  names of this module
-            if asked["userId"] not in there and self.points.removing == "missing":
-                raise Refused(MISSING, "nobody of that id is in the list")
-            return self._within("DELETE", asked["path"])
-
-        return remove
+    def _remove(self, asked: Row, wanted: Row, told: Row) -> object:
+        if asked["userId"] not in self._in_list(asked) and self.points.removing == "missing":
+            raise Refused(MISSING, "nobody of that id is in the list")
+        return self._within("DELETE", asked["path"])
 
     def _get_smart_group(self, asked: Row, wanted: Row, told: Row) -> Row:
         group: Row = self._within("GET", asked["path"])
@@ -560,11 +501,10 @@ class RandomService(Sandbox):
 
     def _refuse_in_use(self, field: str, removed: list[str] | None) -> None:
         """403 for a field in use. removed: the choices that a PUT leaves out; None: the field is deleted."""
-        with self.store.read_transaction() as repository:
-            named = repository.column("SELECT 'x' FROM conditions WHERE field = ?", field)
-            answered = repository.column("SELECT 'x' FROM answers WHERE field = ?", field)
-            choices = set(repository.column("SELECT choice FROM condition_choices WHERE field = ?", field))
-            choices |= set(repository.column("SELECT choice FROM answers WHERE field = ?", field))
+        named = self._column("SELECT 'x' FROM conditions WHERE field = ?", field)
+        answered = self._column("SELECT 'x' FROM answers WHERE field = ?", field)
+        choices = self._column("SELECT choice FROM condition_choices WHERE field = ?", field)
+        choices += self._column("SELECT choice FROM answers WHERE field = ?", field)
         rule = self.points.in_use
         used = named if rule == "condition" else answered if rule == "answers" else [*named, *answered]
         if rule == "removed" and removed is not None:
@@ -575,37 +515,31 @@ class RandomService(Sandbox):
     # Targets
 
     def _list_targets(self, asked: Row, wanted: Row, told: Row) -> Row:
-        targets = self._within("GET", "/content/targets", query=urlencode({"contentId": wanted.get("contentId", "")}))[
-            "targets"
-        ]
+        query = urlencode({"contentId": wanted.get("contentId", "")})
+        targets = self._within("GET", "/content/targets", query=query)["targets"]
         return {"targets": self._ordered([self._shown_target(one) for one in targets], "targetId")}
 
     def _shown_target(self, target: Row) -> Row:
         word = dict(zip(_TYPES, str(self.points.types).split(), strict=True))[target["targetType"]]
         times = {key: self._shown_time(int(target[key])) for key in _TIMES if key in target}
         shown = self._unset("target", {**target, "targetType": word, **times})
-        with self.store.read_transaction() as repository:
-            known = repository.number("SELECT count(*) FROM groups WHERE id = ?", target["targetId"])
+        known = self._column("SELECT id FROM groups WHERE id = ?", target["targetId"])
         if target["targetType"] in ("GROUP", "SMART_GROUP") and not known:
             shown["name"] = None
         return shown
 
     def _shown_time(self, instant: int) -> str:
         moment = datetime.fromtimestamp(instant / 1000, UTC)
-        match self.points.time_shown:
-            case "ms-z":
-                return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant % 1000:03d}Z"
-            case "+00:00":
-                return moment.isoformat(timespec="seconds")
-            case "+02:00":
-                return moment.astimezone(timezone(timedelta(hours=2))).isoformat(timespec="seconds")
-            case "+0000":
-                return moment.strftime("%Y-%m-%dT%H:%M:%S+0000")
-            case "local":
-                return moment.strftime("%Y-%m-%dT%H:%M:%S")
-            case "epoch":
-                return str(instant)
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        iso = moment.strftime("%Y-%m-%dT%H:%M:%S")
+        return {
+            "z": f"{iso}Z",
+            "ms-z": f"{iso}.{instant % 1000:03d}Z",
+            "+00:00": f"{iso}+00:00",
+            "+02:00": moment.astimezone(timezone(timedelta(hours=2))).isoformat(timespec="seconds"),
+            "+0000": f"{iso}+0000",
+            "local": iso,
+            "epoch": str(instant),
+        }[str(self.points.time_shown)]
 
     def _read_time(self, value: object) -> int:
         """The instant of a time in a body. Raises Refused for a form that this service does not take."""
@@ -650,13 +584,10 @@ class RandomService(Sandbox):
         self._within("POST", "/content/targets", body)
 
     def _live_target(self, content: str, audience: str) -> Row | None:
-        with self.store.read_transaction() as repository:
-            rows = repository.rows(
-                "SELECT mandatory, start, finish FROM targets WHERE content = ? AND audience = ?", content, audience
-            )
-        if not rows:
-            return None
-        return {"mandatory": bool(rows[0][0]), "startTime": rows[0][1], "finishTime": rows[0][2]}
+        rows = self._rows(
+            "SELECT mandatory, start, finish FROM targets WHERE content = ? AND audience = ?", content, audience
+        )
+        return {"mandatory": bool(rows[0][0]), "startTime": rows[0][1], "finishTime": rows[0][2]} if rows else None
 
     def _delete_target(self, asked: Row, wanted: Row, told: Row) -> None:
         words = str(self.points.types).split()
@@ -664,32 +595,31 @@ class RandomService(Sandbox):
         if not kinds or not told.get("contentId") or not told.get("targetId"):
             raise Refused(REFUSED, "a target has a content, a type and an id")
         with self.store.write_transaction() as repository:
-            done = sum(
-                repository.execute(
-                    "DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?",
-                    *(told["contentId"], kind, told["targetId"]),
-                )
-                for kind in kinds
-            )
+            gone = "DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?"
+            done = sum(repository.execute(gone, told["contentId"], kind, told["targetId"]) for kind in kinds)
         if not done and self.points.target_gone == "missing":
             raise Refused(MISSING, "there is no such target")
 
 
+def _kind(asked: Row) -> str:
+    return "GROUP" if asked["operation"].startswith("manual") else "SMART_GROUP"
+
+
+def _group(asked: Row) -> str:
+    return str(asked.get("groupId") or asked.get("smartGroupId"))
+
+
+def _listed(asked: Row) -> str:
+    """The list of a group that a request is about, which is a table within."""
+    return "managers" if "manager" in asked["operation"].partition(".")[2] else "members"
+
+
 def _fields(repository: Repository) -> list[Field]:
-    return [
-        Field(
-            str(id),
-            str(name),
-            str(type),
-            {
-                str(choice): str(text)
-                for choice, text in repository.rows(
-                    "SELECT id, name FROM choices WHERE field = ? ORDER BY position", id
-                )
-            },
-        )
-        for id, name, type in repository.rows("SELECT id, name, type FROM fields ORDER BY seq")
-    ]
+    choices: dict[str, dict[str, str]] = {}
+    for field, id, name in repository.rows("SELECT field, id, name FROM choices ORDER BY position"):
+        choices.setdefault(str(field), {})[str(id)] = str(name)
+    rows = repository.rows("SELECT id, name, type FROM fields ORDER BY seq")
+    return [Field(str(id), str(name), str(type), choices.get(str(id), {})) for id, name, type in rows]
 
 
 def _answers(repository: Repository, person: str) -> dict[str, list[str] | str]:
@@ -712,11 +642,6 @@ def _ids(points: Points, seed: int) -> Callable[[str], str] | None:
     return None
 
 
-def _json(status: int, value: object) -> SandboxResponse:
-    body = json.dumps(value, ensure_ascii=False).encode()
-    return SandboxResponse(status, {"content-type": "application/json", "content-length": str(len(body))}, body)
-
-
-def _text(status: int, type: str, text: str) -> SandboxResponse:
+def _response(status: int, text: str, type: str = "application/json") -> SandboxResponse:
     body = text.encode()
     return SandboxResponse(status, {"content-type": type, "content-length": str(len(body))}, body)

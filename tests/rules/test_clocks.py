@@ -49,9 +49,8 @@ REASONS = {
         "no more can be answered than the limit allows; load makes it fewer"
     ),
     "judges/test_prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
-    "simulation/test_matrix.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
     "simulation/test_matrix.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
-        "what a dead process sent arrives in between; the test holds whether it does or not"
+        "the moment of a kill is chosen by chance; what the process sent arrives in between or not, and either holds"
     ),
     "rate_limited.py IdleClock._drive": "time passes once no thread works; too early for one is as if it was slow",
     "views/browser.py Browser.until": "Chromium is asked until something is on the page; only a hang takes long",

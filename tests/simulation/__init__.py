@@ -7,5 +7,5 @@
     workspace_state  what the workspace holds, in names, how two states differ, and words nobody may give away
     run_schedule     runs a schedule, runs again, judges how it ended, and counts
 
-`python -m tests.simulation REFERENCE KIND CALL` plays one schedule and prints its requests.
+`PYTHONPATH=tests python -m tests.simulation REFERENCE KIND CALL` plays one schedule and prints its requests.
 """

@@ -1,9 +1,9 @@
-"""Plays one schedule and prints its requests: python -m tests.simulation REFERENCE KIND CALL."""
+"""Plays one schedule and prints its requests: PYTHONPATH=tests python -m tests.simulation REFERENCE KIND CALL."""
 
 import sys
 
 from .references import REFERENCES
-from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS, told
+from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS
 from .run_schedule import PAIRS, STORMS, Schedule
 
 _KINDS = {**KINDS, **MISHAPS, KILLED_UNRECORDED: (), PAIRS: (), STORMS: ()}
@@ -17,7 +17,7 @@ def main(words: list[str]) -> int:
     ending, may_stop = Schedule(words[0], words[1], int(words[2])).play()
     wrong = ending.breaks(may_stop=may_stop)
     stopped = " after a stop that named twins" if ending.stopped else ""
-    print(told(ending.log), *ending.said, sep="\n")
+    print(*ending.scene.network.log, *ending.said, sep="\n")
     print(wrong or f"lawful: converged after {ending.reruns} more runs{stopped}")
     return bool(wrong)
 

@@ -3,11 +3,11 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 import httpx
 
@@ -39,10 +39,11 @@ Show = Callable[[httpx.Request, httpx.Response], httpx.Response]
 """What the caller sees in the place of the real answer: another one, or an exception."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RequestFault:
     """One way for one request to go wrong.
 
+    kind    what kind of mishap it is a way of, if that has several
     late    seconds until it is done, where that is later
     stale   how many reads after it see the workspace as it was before it
     takes   seconds until the caller sees anything
@@ -52,6 +53,7 @@ class RequestFault:
     name: str
     done: ServiceEffect
     show: Show
+    kind: str = ""
     late: float = 0.0
     stale: int = 0
     takes: float = 0.0
@@ -107,63 +109,53 @@ def _dies(request: httpx.Request, answer: httpx.Response) -> httpx.Response:
     raise Killed
 
 
-def _kinds() -> Iterator[tuple[str, tuple[RequestFault, ...]]]:
+def _ways() -> Iterator[RequestFault]:
+    not_done, done, later, twice = ServiceEffect.NOT, ServiceEffect.ONCE, ServiceEffect.LATE, ServiceEffect.TWICE
     cut = {"lost": httpx.ReadError, "hung-up": httpx.RemoteProtocolError, "unsent": httpx.WriteError}
-    yield "not-sent", (_of("not-sent", ServiceEffect.NOT, _breaks(httpx.ConnectError)),)
-    for when, done in (("before", ServiceEffect.NOT), ("after", ServiceEffect.ONCE)):
-        yield f"lost-{when}", tuple(_of(f"{name}-{when}", done, _breaks(error)) for name, error in cut.items())
-        yield f"timeout-{when}", (_of(f"timeout-{when}", done, _breaks(httpx.ReadTimeout), takes=30.0),)
-        yield f"5xx-{when}", tuple(_of(f"{status}-{when}", done, _says(status)) for status in (500, 502, 503, 504))
-        yield f"html-{when}", (_of(f"html-{when}", done, _body(lambda real: _PORTAL, "text/html")),)
-    yield "429", (_of("429", ServiceEffect.NOT, _says(429)), _of("429-retry-after", ServiceEffect.NOT, _says(429, "7")))
-    dated = _says(503, "Thu, 01 Jan 2026 00:00:09 GMT")
-    yield (
-        "503-later",
-        (_of("503-seconds", ServiceEffect.NOT, _says(503, "3")), _of("503-date", ServiceEffect.NOT, dated)),
-    )
-    yield "401", (_of("401", ServiceEffect.NOT, _says(401)),)
-    yield "403", (_of("403", ServiceEffect.NOT, _says(403)),)
-    yield (
-        "4xx-after",
-        tuple(_of(f"{status}-after", ServiceEffect.ONCE, _says(status)) for status in (404, 409, 410, 400)),
-    )
-    yield "truncated", (_of("truncated", ServiceEffect.ONCE, _body(lambda real: real[: len(real) // 2])),)
-    yield "empty", (_of("empty", ServiceEffect.ONCE, _body(lambda real: b"")),)
-    yield (
-        "wrong-type",
-        (
-            _of("a-list", ServiceEffect.ONCE, _body(lambda real: json.dumps([SAID]).encode())),
-            _of("another-object", ServiceEffect.ONCE, _body(lambda real: json.dumps({"simulated": SAID}).encode())),
-            _of("null", ServiceEffect.ONCE, _body(lambda real: b"null")),
-        ),
-    )
-    yield "torn", (_of("torn", ServiceEffect.ONCE, _torn),)
-    yield "slow", (_of("slow", ServiceEffect.ONCE, _as_is, takes=25.0),)
+    yield RequestFault("not-sent", not_done, _breaks(httpx.ConnectError))
+    for when, effect in (("before", not_done), ("after", done)):
+        for name, error in cut.items():
+            yield RequestFault(f"{name}-{when}", effect, _breaks(error), f"lost-{when}")
+        yield RequestFault(f"timeout-{when}", effect, _breaks(httpx.ReadTimeout), takes=30.0)
+        for status in (500, 502, 503, 504):
+            yield RequestFault(f"{status}-{when}", effect, _says(status), f"5xx-{when}")
+        yield RequestFault(f"html-{when}", effect, _body(lambda real: _PORTAL, "text/html"))
+    yield RequestFault("429", not_done, _says(429))
+    yield RequestFault("429-retry-after", not_done, _says(429, "7"), "429")
+    yield RequestFault("503-seconds", not_done, _says(503, "3"), "503-later")
+    yield RequestFault("503-date", not_done, _says(503, "Thu, 01 Jan 2026 00:00:09 GMT"), "503-later")
+    yield RequestFault("401", not_done, _says(401))
+    yield RequestFault("403", not_done, _says(403))
+    for status in (404, 409, 410, 400):
+        yield RequestFault(f"{status}-after", done, _says(status), "4xx-after")
+    yield RequestFault("truncated", done, _body(lambda real: real[: len(real) // 2]))
+    yield RequestFault("empty", done, _body(lambda real: b""))
+    for name, value in {"a-list": [SAID], "another-object": {"simulated": SAID}, "null": None}.items():
+        yield RequestFault(name, done, _body(lambda real, value=value: json.dumps(value).encode()), "wrong-type")
+    yield RequestFault("torn", done, _torn)
+    yield RequestFault("slow", done, _as_is, takes=25.0)
     reset = _breaks(httpx.ReadError)
-    yield (
-        "late",
-        tuple(_of(f"late-{seconds:g}", ServiceEffect.LATE, reset, late=seconds) for seconds in (0.1, 3.0, 20.0, 29.0)),
-    )
-    # Later than anybody looks: what it makes is there by then, and is there twice when it comes.
-    too_late = (_of(f"late-{seconds:g}", ServiceEffect.LATE, reset, late=seconds) for seconds in (31.0, 45.0, 600.0))
-    yield "too-late", tuple(replace(one, names_a_stop=True) for one in too_late)
-    twice = (_of("twice", ServiceEffect.TWICE, _as_is), _of("twice-lost", ServiceEffect.TWICE, reset))
-    yield "twice", tuple(replace(one, names_a_stop=True) for one in twice)
-    stale = (replace(_of(f"stale-{reads}", ServiceEffect.ONCE, _as_is), stale=reads) for reads in (1, 2, 3, 4, 5))
-    yield "stale", (*stale, replace(_of("stale-lost", ServiceEffect.ONCE, reset), stale=2))
-    yield "killed-before", (_of("killed-before", ServiceEffect.NOT, _dies),)
-    yield "killed-after", (_of("killed-after", ServiceEffect.ONCE, _dies),)
-    yield "killed-late", (_of("killed-late", ServiceEffect.LATE, _dies, late=20.0),)
+    for seconds in (0.1, 3.0, 20.0, 29.0):
+        yield RequestFault(f"late-{seconds:g}", later, reset, "late", late=seconds)
+    for seconds in (31.0, 45.0, 600.0):
+        # Later than anybody looks: what it makes is there by then, and is there twice when it comes.
+        yield RequestFault(f"late-{seconds:g}", later, reset, "too-late", late=seconds, names_a_stop=True)
+    yield RequestFault("twice", twice, _as_is, names_a_stop=True)
+    yield RequestFault("twice-lost", twice, reset, "twice", names_a_stop=True)
+    for reads in (1, 2, 3, 4, 5):
+        yield RequestFault(f"stale-{reads}", done, _as_is, "stale", stale=reads)
+    yield RequestFault("stale-lost", done, reset, "stale", stale=2)
+    yield RequestFault("killed-before", not_done, _dies)
+    yield RequestFault("killed-after", done, _dies)
+    yield RequestFault("killed-late", later, _dies, late=20.0)
 
 
-def _of(name: str, done: ServiceEffect, show: Show, *, late: float = 0.0, takes: float = 0.0) -> RequestFault:
-    return RequestFault(name=name, done=done, show=show, late=late, takes=takes)
-
-
-KINDS: Final = dict(_kinds())
+MISHAPS: Final = {one.name: one for one in _ways()}
+"""Every single way for a request to go wrong, by name."""
+KINDS: Final[dict[str, list[RequestFault]]] = {}
 """Every kind of mishap: the ways in which it can come, which take turns from call to call."""
-MISHAPS: Final = {one.name: one for ways in KINDS.values() for one in ways}
-"""Every single way, by name."""
+for _way in MISHAPS.values():
+    KINDS.setdefault(_way.kind or _way.name, []).append(_way)
 LIKE_ANOTHER: Final = frozenset(
     {"timeout-before", "html-before", "html-after", "5xx-before", "503-later", "401", "403", "empty", "slow"}
 )
@@ -174,7 +166,7 @@ KILLED_UNRECORDED: Final = "killed-unrecorded"
 
 def at_call(kind: str, call: int) -> RequestFault:
     """The way in which that kind comes at that call; a single way always comes as it is."""
-    ways = KINDS.get(kind) or (MISHAPS[kind],)
+    ways = KINDS.get(kind) or [MISHAPS[kind]]
     return ways[call % len(ways)]
 
 
@@ -209,57 +201,32 @@ class MortalJournal(Journal):
 # Which request meets which mishap.
 
 
-_IN_STORMS: Final = sorted(KINDS)
+Script = Callable[["int | None", str], "RequestFault | None"]
+"""What strikes a request, if anything does: its number among those that write, None for a read; method and target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A request among all of a schedule: `write` counts those that write, from 1; None for one that reads."""
-
-    write: int | None
-    what: str
-
-
-class Script(Protocol):
-    """What strikes a request, if anything does."""
-
-    def strike(self, place: Place) -> RequestFault | None: ...
-
-
-class Calm:
-    """Nothing goes wrong."""
-
-    def strike(self, place: Place) -> RequestFault | None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptedFaults:
+def scripted(at: Mapping[int, RequestFault]) -> Script:
     """Mishaps by the number of the write that they strike."""
-
-    at: Mapping[int, RequestFault]
-
-    def strike(self, place: Place) -> RequestFault | None:
-        return None if place.write is None else self.at.get(place.write)
+    return lambda write, what: None if write is None else at.get(write)
 
 
-@dataclass(slots=True)
-class Storm:
+CALM: Final = scripted({})
+"""Nothing goes wrong."""
+
+
+def storm(seed: int, chance: float) -> Script:
     """Every request may be struck, by anything. The dice know only the request itself and how often it was made.
 
     So the order in which reads are sent side by side decides nothing, and the same seed gives the same storm.
     """
+    seen: Counter[str] = Counter()
 
-    seed: int
-    chance: float
-    _seen: Counter[str] = field(default_factory=Counter)
+    def strike(write: int | None, what: str) -> RequestFault | None:
+        seen[what] += 1
+        dice = Random(f"{seed} {seen[what]} {what}")  # noqa: S311  weather is no secret
+        return dice.choice(KINDS[dice.choice(sorted(KINDS))]) if dice.random() < chance else None
 
-    def strike(self, place: Place) -> RequestFault | None:
-        self._seen[place.what] += 1
-        dice = Random(f"{self.seed} {self._seen[place.what]} {place.what}")  # noqa: S311  weather is no secret
-        if dice.random() >= self.chance:
-            return None
-        return dice.choice(KINDS[dice.choice(_IN_STORMS)])
+    return strike
 
 
 # The way to the sandbox: an httpx transport on which a script strikes, and where a request can arrive late.
@@ -316,51 +283,27 @@ class StaleReads(FaultScript):
         return _STALE
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRequest:
-    """One line of the log."""
-
-    seconds: float
-    write: int | None
-    method: str
-    target: str
-    mishap: str | None
-    came: str
-
-    def __str__(self) -> str:
-        number = "" if self.write is None else f"#{self.write}"
-        struck = f"  <- {self.mishap}" if self.mishap else ""
-        return f"{self.seconds:9.2f}s {number:>5} {self.method:6} {self.target}  {self.came}{struck}"
-
-
 class Network(httpx.BaseTransport):
     """All requests of a schedule pass through here, one at a time."""
 
+    sandbox: Sandbox
+    """Where requests arrive."""
+
     def __init__(self, clock: Clock) -> None:
         self.past = StaleReads()
-        self.script: Script = Calm()
-        self.log: list[LoggedRequest] = []
+        self.script = CALM
+        self.log: list[str] = []
         self.writes = 0
         self._clock = clock
         self._late: list[tuple[float, httpx.Request]] = []
         self._lock = threading.Lock()
         self._dead = False
 
-    def lead_to(self, sandbox: Sandbox) -> None:
-        """Where requests arrive."""
-        self._sandbox = sandbox
-
     def reset(self, script: Script) -> None:
         """A new schedule begins."""
         self.script, self.log, self.writes = script, [], 0
         self.past.reads, self.past.has_stale_reads = 0, False
-        self._late = []
-        self._dead = False
-
-    def calm(self) -> None:
-        """Nothing strikes any more, and the process may have been started again. What is late still comes."""
-        self.script = Calm()
-        self._dead = False
+        self._late, self._dead = [], False
 
     def revive(self) -> None:
         """The process is started again."""
@@ -371,7 +314,7 @@ class Network(httpx.BaseTransport):
         for due, request in sorted(self._late, key=lambda one: one[0]):
             if due <= self._clock.seconds:
                 self._late.remove((due, request))
-                self._note(request, None, None, f"arrives late: {self._sandbox.handle_request(request).status_code}")
+                self._note(request, None, None, f"arrives late: {self.sandbox.handle_request(request).status_code}")
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         with self._lock:
@@ -384,15 +327,14 @@ class Network(httpx.BaseTransport):
             return self._answer(request)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        target = request.url.raw_path.decode("ascii")
         write = None
         if self._is_write(request):
             self.writes += 1
             write = self.writes
-        mishap = self.script.strike(Place(write, f"{request.method} {target}"))
+        mishap = self.script(write, f"{request.method} {request.url.raw_path.decode('ascii')}")
         came = "no answer"
         try:
-            answer = self._sandbox.handle_request(request) if mishap is None else self._struck(mishap, request)
+            answer = self.sandbox.handle_request(request) if mishap is None else self._struck(mishap, request)
             came = str(answer.status_code)
             return answer
         except Killed:
@@ -406,7 +348,7 @@ class Network(httpx.BaseTransport):
         answer = httpx.Response(500)
         self.past.has_stale_reads = self.past.has_stale_reads or bool(mishap.stale)
         for _ in range({ServiceEffect.ONCE: 1, ServiceEffect.TWICE: 2}.get(mishap.done, 0)):
-            answer = self._sandbox.handle_request(request)
+            answer = self.sandbox.handle_request(request)
         if mishap.done is ServiceEffect.LATE:
             self._late.append((self._clock.seconds + mishap.late, request))
         if mishap.stale and self._is_write(request):
@@ -422,10 +364,5 @@ class Network(httpx.BaseTransport):
 
     def _note(self, request: httpx.Request, write: int | None, mishap: RequestFault | None, came: str) -> None:
         target = request.url.raw_path.decode("ascii")
-        name = mishap.name if mishap else None
-        self.log.append(LoggedRequest(self._clock.seconds, write, request.method, target, name, came))
-
-
-def told(log: Iterable[LoggedRequest]) -> str:
-    """The log as text."""
-    return "\n".join(map(str, log))
+        number, struck = f"#{write}" if write else "", f"  <- {mishap.name}" if mishap else ""
+        self.log.append(f"{self._clock.seconds:9.2f}s {number:>5} {request.method:6} {target}  {came}{struck}")

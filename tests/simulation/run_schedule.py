@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -25,45 +25,71 @@ from lmsconf.model.plan import Plan
 
 from .references import ReferenceApply, alone, scene
 from .request_faults import (
+    CALM,
     KEPT,
     KILLED_UNRECORDED,
-    KINDS,
     MISHAPS,
-    Calm,
     Killed,
-    LoggedRequest,
     MortalJournal,
     Script,
-    ScriptedFaults,
-    Storm,
     at_call,
+    scripted,
+    storm,
 )
-from .workspace_state import Difference, Duplicate, RunOutputs, compare, delete_idle, twins
+from .workspace_state import Duplicate, RunOutputs, compare, delete_idle, twins
 
 RERUNS: Final = 2
 _UNTIL_ALL_HAS_COME: Final = 1000.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleOutcome:
-    """What a schedule came to.
+class SchedulePlay:
+    """One schedule that is played, with or without journals in a folder, and what it came to.
 
     reruns      how many runs it took after the disturbed ones; None where two were not enough
     stopped     whether a run stopped because of twins, and a person had to choose
     unnamed     twins that no error has named
     hollow      whether the first run called itself whole, with fewer calls carried out than it has
     leaks       the canaries that stood in anything that was given away
-    log, said   all requests, and what the runs reported
+    said        what the runs reported
     """
 
-    reruns: int | None
-    stopped: bool
-    unnamed: tuple[Duplicate, ...]
-    hollow: bool
-    difference: Difference
-    leaks: tuple[str, ...]
-    log: Sequence[LoggedRequest]
-    said: Sequence[str]
+    def __init__(self, scene: ReferenceApply, root: Path | None = None) -> None:
+        self.scene, self.root = scene, root
+        self.said: list[str] = []
+        self.paper = RunOutputs()
+        self.stopped = self.whole = False
+
+    def play(
+        self, script: Script, *, disturbed: int = 1, forgets: bool = False, dies_at: int | None = None
+    ) -> SchedulePlay:
+        """Plays it with a script that strikes during the first run, or during the first few.
+
+        forgets   whether the journals are deleted after the disturbed runs
+        dies_at   the outcome before whose recording the first run dies
+        """
+        scene = self.scene
+        scene.reset(script)
+        with self.paper.listening():
+            done = self.run(scene.plan, dies_at=dies_at)
+            self.hollow = self.whole and scene.carried_out() < scene.calls
+            for _ in range(disturbed - 1):
+                done = done or self.run()
+            scene.network.script = CALM
+            if forgets and self.root is not None:
+                rmtree(self.root / ".lmsconf")
+            self.wait()
+            self.reruns = self.run_again()
+            if self.root is not None:
+                self.let_all_come()
+                more = self.run_again()
+                ended = self.reruns is not None and more is not None and self.reruns + more <= RERUNS
+                self.reruns = self.reruns + more if ended else None
+            self.unnamed = self.choose()
+            if self.stopped:
+                self.reruns = self.run_again()
+        self.difference = compare(scene.wanted, scene.portrait())
+        self.leaks = self.paper.leaks(self.root)
+        return self
 
     def breaks(self, *, may_stop: bool) -> str | None:
         """How it breaks the law; None where it does not."""
@@ -78,16 +104,6 @@ class ScheduleOutcome:
         if self.reruns is None:
             return "two more runs were not enough"
         return str(self.difference) if self.difference else None
-
-
-class _Play:
-    """One schedule under way, with or without journals in a folder."""
-
-    def __init__(self, scene: ReferenceApply, root: Path | None) -> None:
-        self.scene, self.root = scene, root
-        self.said: list[str] = []
-        self.paper = RunOutputs()
-        self.stopped = self.whole = False
 
     def run(self, plan: Plan | None = None, *, dies_at: int | None = None) -> bool:
         """One run of lmsconf, as far as it comes; whether there was nothing to do. `dies_at`: at which outcome."""
@@ -117,9 +133,7 @@ class _Play:
         if self.root is None:
             return execute(self.scene.workspace, plan, meta={})
         clock = self.scene.workspace.clock
-        with MortalJournal.begin(
-            self.root, plan, meta={}, **KEPT, clock=clock, sync=lambda descriptor: None
-        ) as journal:
+        with MortalJournal.begin(self.root, plan, meta={}, **KEPT, clock=clock, sync=lambda _: None) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = dies_at
             return execute(self.scene.workspace, plan, meta={}, journal=journal)
@@ -129,15 +143,10 @@ class _Play:
         if self.root is None:
             self.let_all_come()
             return
-        clock, workspace = self.scene.clock, self.scene.workspace
-        wait_for_pending_writes(
-            self.root,
-            workspace.connection.url,
-            workspace.settings.policy.settle,
-            notify=self.said.append,
-            clock=workspace.clock,
-            sleep=clock.sleep,
-        )
+        workspace, sleep = self.scene.workspace, self.scene.clock.sleep
+        url, settle = workspace.connection.url, workspace.settings.policy.settle
+        notify = self.said.append
+        wait_for_pending_writes(self.root, url, settle, notify=notify, clock=workspace.clock, sleep=sleep)
 
     def let_all_come(self) -> None:
         self.scene.clock.sleep(_UNTIL_ALL_HAS_COME)
@@ -149,7 +158,7 @@ class _Play:
         self.said.extend(f"  {one.operation} {one.address}: {one.reason}" for one in outcomes if one.reason)
         self.said.extend(f"  {one.code}: {one.message}" for one in problems)
 
-    def reruns(self) -> int | None:
+    def run_again(self) -> int | None:
         """How many more runs it takes until there is nothing to do; None where there still is."""
         for count in range(RERUNS + 1):
             if self.run():
@@ -164,63 +173,6 @@ class _Play:
                 delete_idle(repository, twin)
         self.stopped = self.stopped or bool(found)
         return tuple(twin for twin in found if not any(all(id in text for id in twin.ids) for text in self.said))
-
-
-def play(
-    scene: ReferenceApply,
-    script: Script,
-    *,
-    disturbed: int = 1,
-    root: Path | None = None,
-    forgets: bool = False,
-    dies_at: int | None = None,
-) -> ScheduleOutcome:
-    """The ending of a schedule whose script strikes during the first run, or during the first few.
-
-    root      a folder in which the runs keep journals, if they shall
-    forgets   whether the journals are deleted after the disturbed runs
-    dies_at   the outcome before whose recording the first run dies
-    """
-    scene.reset(script)
-    playing = _Play(scene, root)
-    with playing.paper.listening():
-        reruns, hollow, unnamed = _ended(playing, disturbed, forgets, dies_at)
-    return ScheduleOutcome(
-        reruns=reruns,
-        stopped=playing.stopped,
-        unnamed=unnamed,
-        hollow=hollow,
-        difference=compare(scene.wanted, scene.portrait()),
-        leaks=playing.paper.leaks(root),
-        log=tuple(scene.network.log),
-        said=tuple(playing.said),
-    )
-
-
-def _ended(
-    playing: _Play, disturbed: int, forgets: bool, dies_at: int | None
-) -> tuple[int | None, bool, tuple[Duplicate, ...]]:
-    """How many reruns it took, whether the first run called itself whole and was not, and twins nobody had named."""
-    scene, root = playing.scene, playing.root
-    done = playing.run(scene.plan, dies_at=dies_at)
-    hollow = playing.whole and scene.carried_out() < scene.calls
-    for _ in range(disturbed - 1):
-        done = done or playing.run()
-    scene.network.calm()
-    if forgets and root is not None:
-        rmtree(root / ".lmsconf")
-    playing.wait()
-    reruns = playing.reruns()
-    if root is not None:
-        playing.let_all_come()
-        reruns = _both(reruns, playing.reruns())
-    unnamed = playing.choose()
-    return (playing.reruns() if playing.stopped else reruns), hollow, unnamed
-
-
-def _both(first: int | None, then: int | None) -> int | None:
-    """So many reruns in all, where both came to an end."""
-    return None if first is None or then is None or first + then > RERUNS else first + then
 
 
 # Plays many schedules, and counts how they ended.
@@ -243,73 +195,48 @@ class Schedule:
     @property
     def command(self) -> str:
         """The command that plays it again, request by request."""
-        return f"python -m tests.simulation {self.reference} {self.kind} {self.number}"
+        return f"PYTHONPATH=tests python -m tests.simulation {self.reference} {self.kind} {self.number}"
 
-    def play(self) -> tuple[ScheduleOutcome, bool]:
+    def play(self) -> tuple[SchedulePlay, bool]:
         """How it ended, and whether it may end in a stop that names twins."""
-        if self.kind.startswith("killed"):
-            return self._killed()
-        if self.kind == PAIRS:
-            return self._pair()
-        if self.kind == STORMS:
-            storm = Storm(self.number, _CHANCES[self.number % len(_CHANCES)])
-            return play(scene(self.reference), storm, disturbed=3), True
-        mishap = at_call(self.kind, self.number)
-        return play(scene(self.reference), ScriptedFaults({self.number: mishap})), mishap.names_a_stop
-
-    def _killed(self) -> tuple[ScheduleOutcome, bool]:
-        """A process that dies. Every other time its journal is lost too, and nobody waits for what it has sent."""
-        forgets = self.number % 2 == 1
-        strikes = self.kind != KILLED_UNRECORDED
-        script = ScriptedFaults({self.number: at_call(self.kind, self.number)}) if strikes else Calm()
-        dies_at = None if strikes else self.number
-        with TemporaryDirectory() as root:
-            ending = play(scene(self.reference), script, root=Path(root), forgets=forgets, dies_at=dies_at)
-        return ending, forgets and self.kind == "killed-late"
-
-    def _pair(self) -> tuple[ScheduleOutcome, bool]:
-        """Two mishaps, the second of which may strike what the first has led to, the next run too."""
         stage = scene(self.reference)
-        dice = Random(f"{self.reference} {self.number}")  # noqa: S311  a sample is no secret
-        first = dice.randint(1, stage.calls)
-        second = first + (1 if dice.random() < 0.5 else dice.randint(1, stage.calls))
-        both = [MISHAPS[dice.choice(sorted(MISHAPS))] for _ in range(2)]
-        script: Script = ScriptedFaults(dict(zip((first, second), both, strict=True)))
-        return play(stage, script, disturbed=2), True
+        if self.kind.startswith("killed"):
+            return self._killed(stage)
+        if self.kind == STORMS:
+            weather = storm(self.number, _CHANCES[self.number % len(_CHANCES)])
+            return SchedulePlay(stage).play(weather, disturbed=3), True
+        if self.kind == PAIRS:
+            # The second mishap may strike what the first has led to, the next run too.
+            dice = Random(f"{self.reference} {self.number}")  # noqa: S311  a sample is no secret
+            first = dice.randint(1, stage.calls)
+            second = first + (1 if dice.random() < 0.5 else dice.randint(1, stage.calls))
+            both = {call: MISHAPS[dice.choice(sorted(MISHAPS))] for call in (first, second)}
+            return SchedulePlay(stage).play(scripted(both), disturbed=2), True
+        mishap = at_call(self.kind, self.number)
+        return SchedulePlay(stage).play(scripted({self.number: mishap})), mishap.names_a_stop
+
+    def _killed(self, stage: ReferenceApply) -> tuple[SchedulePlay, bool]:
+        """A process that dies. Every other time its journal is lost too, and nobody waits for what it has sent."""
+        forgets, recorded = self.number % 2 == 1, self.kind != KILLED_UNRECORDED
+        script = scripted({self.number: at_call(self.kind, self.number)}) if recorded else CALM
+        with TemporaryDirectory() as root:
+            dies_at = None if recorded else self.number
+            played = SchedulePlay(stage, Path(root)).play(script, forgets=forgets, dies_at=dies_at)
+        return played, forgets and self.kind == "killed-late"
 
 
-def ways(kind: str) -> Iterator[str]:
-    """Under which names a kind is played at each call: as one whose ways take turns, or as all of its ways."""
-    yield from (one.name for one in KINDS[kind]) if WHOLE and kind in KINDS else [kind]
-
-
-class ScheduleCounts:
-    """Counts of endings, and the schedules that broke the law."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.broken: list[str] = []
-
-    def play(self, schedules: Iterable[Schedule]) -> ScheduleCounts:
-        """Plays them all."""
-        for schedule in schedules:
-            ending, may_stop = schedule.play()
-            self.count(ending)
-            if wrong := ending.breaks(may_stop=may_stop):
-                self.broken.append(f"{wrong}\n  play it again: {schedule.command}")
-        return self
-
-    def count(self, ending: ScheduleOutcome) -> None:
-        """Adds one ending."""
-        self.counts["schedules"] += 1
-        self.counts["converged"] += ending.reruns is not None and not ending.stopped
-        self.counts["stops"] += ending.stopped
+def play_all(schedules: Iterable[Schedule]) -> tuple[Counter[str], list[str]]:
+    """Counts of how they ended, and how some broke the law."""
+    counts: Counter[str] = Counter()
+    broken = []
+    for schedule in schedules:
+        ending, may_stop = schedule.play()
+        counts["converged"] += ending.reruns is not None and not ending.stopped
+        counts["stops"] += ending.stopped
         for key in ("lost", "duplicated", "foreign"):
-            self.counts[key] += bool(getattr(ending.difference, key))
-        self.counts["duplicated"] += bool(ending.unnamed)
-        self.counts["leaks"] += bool(ending.leaks)
-
-    def assert_lawful(self) -> None:
-        """Fails with the first few schedules that broke the law."""
-        shown = "\n".join(self.broken[:3])
-        assert not self.broken, f"{len(self.broken)} of {self.counts['schedules']} schedules:\n{shown}"
+            counts[key] += bool(getattr(ending.difference, key))
+        counts["duplicated"] += bool(ending.unnamed)
+        counts["leaks"] += bool(ending.leaks)
+        if wrong := ending.breaks(may_stop=may_stop):
+            broken.append(f"{wrong}\n  play it again: {schedule.command}")
+    return counts, broken

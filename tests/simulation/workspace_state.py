@@ -17,35 +17,51 @@ from lmsconf.errors import Problem
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS
-from lmsconf.sandbox.store import Repository, Value
+from lmsconf.sandbox.store import Repository
 
-# An optional flag that is absent from an answer equals false, so both are the same here.
-_FIELDS: Final = """
-    SELECT id, name, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0) FROM fields
-"""
-_CHOICES: Final = "SELECT field, id, name FROM choices"
-_GROUPS: Final = "SELECT kind, id, name FROM groups"
-_PEOPLE_OF: Final = {
-    "members": "SELECT m.grp, p.email FROM members m JOIN people p ON p.id = m.person ORDER BY p.email",
-    "managers": "SELECT m.grp, p.email FROM managers m JOIN people p ON p.id = m.person ORDER BY p.email",
+_PEOPLE_OF: Final = """(
+    SELECT group_concat(email) FROM (
+        SELECT p.email FROM {0} m JOIN people p ON p.id = m.person WHERE m.grp = g.id ORDER BY p.email
+    )
+)"""
+_CONDITIONS: Final = """(
+    SELECT group_concat(said, '; ') FROM (
+        SELECT coalesce(f.name, '') || ' ' || coalesce(c.system_condition, '') || ' ' || coalesce((
+            SELECT group_concat(name) FROM (
+                SELECT h.name FROM condition_choices o LEFT JOIN choices h ON h.id = o.choice
+                WHERE o.grp = c.grp AND o.position = c.position ORDER BY h.name
+            )
+        ), '') said FROM conditions c LEFT JOIN fields f ON f.id = c.field WHERE c.grp = g.id ORDER BY said
+    )
+)"""
+_ITEMS: Final = {
+    # An optional flag that is absent from an answer equals false, so both are the same here.
+    "custom_field": """
+        SELECT name, id, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0) FROM fields
+    """,
+    "choice": "SELECT f.name || ' ' || c.name, c.id, c.position FROM choices c JOIN fields f ON f.id = c.field",
+    "group": f"""
+        SELECT name, id, kind, {_PEOPLE_OF.format("members")}, {_PEOPLE_OF.format("managers")}, {_CONDITIONS}
+        FROM groups g
+    """,  # noqa: S608  the parts stand above
+    "target": """
+        SELECT c.name || ' -> ' || t.kind || ' ' || coalesce(g.name, p.email, t.audience), NULL, t.mandatory, t.start,
+            t.finish, t.created_at, t.updated_at
+        FROM targets t JOIN contents c ON c.id = t.content LEFT JOIN groups g ON g.id = t.audience
+            LEFT JOIN people p ON p.id = t.audience
+    """,
+    "answer": """
+        SELECT a.person || ' ' || f.name, NULL, coalesce(h.name, a.text)
+        FROM answers a JOIN fields f ON f.id = a.field LEFT JOIN choices h ON h.id = a.choice
+    """,
+    "person": """
+        SELECT email, NULL, id, first_name, last_name, admin, manager, archived_at, custom_archive_at, language,
+            json(metadata), applications
+        FROM people
+    """,
+    "content": "SELECT name, NULL, * FROM contents",
 }
-_CONDITIONS: Final = """
-    SELECT c.grp, c.position, f.name, coalesce(c.system_condition, '') FROM conditions c
-        LEFT JOIN fields f ON f.id = c.field ORDER BY c.grp, f.name
-"""
-_CONDITION_CHOICES: Final = """
-    SELECT c.grp, c.position, h.name FROM condition_choices c LEFT JOIN choices h ON h.id = c.choice ORDER BY h.name
-"""
-_TARGETS: Final = """
-    SELECT c.name, t.kind, coalesce(g.name, p.email, t.audience), t.mandatory, t.start, t.finish,
-        t.created_at, t.updated_at
-    FROM targets t JOIN contents c ON c.id = t.content LEFT JOIN groups g ON g.id = t.audience
-        LEFT JOIN people p ON p.id = t.audience
-"""
-_ANSWERS: Final = """
-    SELECT a.person, f.name, coalesce(h.name, a.text) FROM answers a JOIN fields f ON f.id = a.field
-        LEFT JOIN choices h ON h.id = a.choice
-"""
+"""What there is of everything: the name of each thing, its id where that is ours to know, and all else about it."""
 _FOREIGN: Final = "Foreign"
 _UNTOUCHABLE: Final = ("person", "content")
 
@@ -72,45 +88,12 @@ def ids(repository: Repository) -> frozenset[str]:
 
 def portrait(repository: Repository, old: frozenset[str]) -> Portrait:
     """The workspace as it is now. `old`: the ids that are told."""
-
-    def told(id: Value) -> Value:
-        return id if id in old else "new"
-
-    found: list[Item] = []
-    choices = _by_first(repository.rows(_CHOICES))
-    for id, name, *rest in repository.rows(_FIELDS):
-        mine = sorted((str(choice), told(at)) for at, choice in choices.get(id, []))
-        found.append(Item("custom_field", str(name), (told(id), *rest, *mine)))
-    people = {key: _by_first(repository.rows(sql)) for key, sql in _PEOPLE_OF.items()}
-    conditions = _conditions(repository)
-    for kind, id, name in repository.rows(_GROUPS):
-        lists = (tuple(people[key].get(id, [])) for key in _PEOPLE_OF)
-        found.append(Item(f"group {kind}", str(name), (told(id), *lists, tuple(sorted(conditions.get(id, []))))))
-    for content, kind, audience, *rest in repository.rows(_TARGETS):
-        target = Item("target", f"{content} -> {kind} {audience}", tuple(rest))
-        # When something was made or changed is part of what must not change, where it is not ours.
-        found.append(target if target.is_foreign else target._replace(rest=tuple(rest[:3])))
-    found.extend(Item("answer", f"{person} {field}", (said,)) for person, field, said in repository.rows(_ANSWERS))
-    found.extend(Item("person", str(row[1]), row) for row in repository.rows("SELECT * FROM people"))
-    found.extend(Item("content", str(row[1]), row) for row in repository.rows("SELECT * FROM contents"))
-    return Counter(found)
-
-
-def _by_first(rows: list[tuple[Value, ...]]) -> dict[Value, list[tuple[Value, ...]]]:
-    found: dict[Value, list[tuple[Value, ...]]] = {}
-    for first, *rest in rows:
-        found.setdefault(first, []).append(tuple(rest))
-    return found
-
-
-def _conditions(repository: Repository) -> dict[Value, list[tuple[object, ...]]]:
-    """Group → its conditions, in names."""
-    named: dict[tuple[Value, Value], list[Value]] = {}
-    for group, position, name in repository.rows(_CONDITION_CHOICES):
-        named.setdefault((group, position), []).append(name)
-    found: dict[Value, list[tuple[object, ...]]] = {}
-    for group, position, field, system in repository.rows(_CONDITIONS):
-        found.setdefault(group, []).append((field, system, tuple(named.get((group, position), []))))
+    found: Portrait = Counter()
+    for kind, sql in _ITEMS.items():
+        for name, id, *rest in repository.rows(sql):
+            item = Item(kind, str(name), (id if id in old or id is None else "new", *rest))
+            # When something was made or changed is part of what must not change, where it is not ours.
+            found[item if kind != "target" or item.is_foreign else item._replace(rest=item.rest[:4])] += 1
     return found
 
 
@@ -143,8 +126,9 @@ def compare(wanted: Portrait, found: Portrait) -> Difference:
 
 
 _LIVE_TWICE: Final = """
-    SELECT kind, name FROM (SELECT kind, name FROM groups UNION ALL SELECT 'FIELD', name FROM fields)
-    GROUP BY kind, name HAVING count(*) > 1
+    SELECT kind, name, group_concat(id) FROM (
+        SELECT kind, name, id, seq FROM groups UNION ALL SELECT 'FIELD', name, id, seq FROM fields ORDER BY 1, 2, seq
+    ) GROUP BY kind, name HAVING count(*) > 1
 """
 _USES_OF_GROUP: Final = """
     SELECT (SELECT count(*) FROM members WHERE grp = ?1) + (SELECT count(*) FROM targets WHERE audience = ?1)
@@ -167,14 +151,8 @@ class Duplicate(NamedTuple):
 
 def twins(repository: Repository) -> list[Duplicate]:
     """Everything that is live more than once."""
-    found = []
-    for kind, name in repository.rows(_LIVE_TWICE):
-        if kind == "FIELD":
-            ids = repository.column("SELECT id FROM fields WHERE name = ? ORDER BY seq", name)
-        else:
-            ids = repository.column("SELECT id FROM groups WHERE kind = ? AND name = ? ORDER BY seq", kind, name)
-        found.append(Duplicate(str(kind), str(name), tuple(ids)))
-    return found
+    rows = repository.rows(_LIVE_TWICE)
+    return [Duplicate(str(kind), str(name), tuple(str(ids).split(","))) for kind, name, ids in rows]
 
 
 def delete_idle(repository: Repository, twin: Duplicate) -> None:
