@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +43,6 @@ def owning(tmp_path: Path, ownership: str, more: str = "") -> Project:
 
 def unmanaged(plan: Plan) -> dict[str, tuple[list[str], int]]:
     return {one.kind: ([str(address) for address in one.addresses], one.left_alone) for one in plan.unmanaged}
-
-
-def test_ownership_is_by_patterns_whose_case_counts(tmp_path: Path) -> None:
-    """A leading `!` excludes; names in another case are not owned."""
-    it = owning(tmp_path, 'groups: ["LMS *", "!LMS test*"]')
-    assert acts(it.plan("groups: [{name: LMS a}]")) == ["delete group/LMS b", "delete content_target/Y -> group/LMS b"]
-
-
-def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
-    """`all` is `*`; what `leave_alone` names is counted only, and never owned."""
-    it = owning(tmp_path, "groups: all", 'leave_alone: ["group/UI *", "group/LMS*", "!group/LMS a"]\n')
-    plan = it.plan("groups: [{name: LMS a}]")
-    assert acts(plan) == ["delete group/lms c"]
-    assert unmanaged(plan)["group"] == ([], 3)
 
 
 @pytest.mark.parametrize("manifests", ["groups: [{name: LMS a}]", "absent: {groups: [LMS a]}"])
@@ -115,16 +100,6 @@ def test_an_assignment_of_content_that_the_catalog_lacks_has_an_address(tmp_path
         "content_target/content id c-2 -> group/LMS b",
         "content_target/content id c-2 -> user/anna@acme.example",
     ]
-
-
-def test_an_absent_entry_may_have_a_last_day(tmp_path: Path) -> None:
-    """Until that day it deletes; after it, leaving it there is an error."""
-    it = Project(tmp_path, SEED)
-    wanted = "absent: {groups: [{name: lms c, until: 2026-06-01}]}"
-    assert acts(it.plan(wanted)) == ["delete group/lms c"]
-    with pytest.raises(ProblemsFound) as found:
-        it.plan(wanted, today=date(2026, 6, 2))
-    assert [one.code for one in found.value.problems if one.is_error] == ["absent/expired"]
 
 
 def _without(kind: str) -> Callable[[dict[str, Any]], object]:
@@ -203,99 +178,10 @@ def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
 # What a plan says of the assignments of an earlier content: which are replaced, and which stay.
 
 
-GROUPS = tuple("ABCDEFG")
 VALUES = ("mandatory", "visible_from", "visible_until")
 OPTIONS = "timezone: Europe/Stockholm\ndialect: {content-targets.on-existing: update}\n"
 CASES = cases(Path(__file__).with_name("replacements.txt"))
 REPLACED_SEED = text_of(__file__, "replaced_assignments_seed.yaml")
-
-
-def made(root: Path, groups: tuple[str, ...], *, timezone: str = "") -> Project:
-    """A project in which both people are in progress on the earlier content, of the groups and of one of them."""
-    audiences = ", ".join(f"{{group: {name}}}" for name in groups)
-    return Project(
-        root,
-        "people: [{email: ann@x.example}, {email: bo@x.example}]\n"
-        f"groups: [{', '.join(f'{{name: {name}}}' for name in groups)}]\n"
-        "content: [{name: Old}, {name: New}]\n"
-        f"content_targets: [{{content: Old, assign_to: [{audiences}, {{user: ann@x.example}}]}}]\n"
-        "participations:\n  - {user: ann@x.example, content: Old, state: IN_PROGRESS}\n"
-        "  - {user: bo@x.example, content: Old, state: IN_PROGRESS}\n",
-        timezone,
-    )
-
-
-@pytest.mark.parametrize(
-    ("groups", "named"),
-    [
-        (GROUPS[:6], "group/B, group/C, group/D, group/E, group/F"),
-        (GROUPS[:7], "group/B, group/C, group/D, group/E, group/F and 1 more"),
-    ],
-)
-def test_a_note_names_five_audiences_that_keep_the_earlier_content(
-    tmp_path: Path, groups: tuple[str, ...], named: str
-) -> None:
-    """The others are counted."""
-    it = made(tmp_path, groups)
-    plan = it.plan(
-        "content_targets: [{content: New, assign_to: [{group: A}, {user: ann@x.example}],"
-        " replaces: {content: Old, then: remove}}]"
-    )
-    (note,) = (one for one in plan.all_problems if one.code == "content-target/replaces-others")
-    assert note.message == f"Old stays assigned to {named}: this entry does not assign New to them"
-
-
-@pytest.mark.parametrize(
-    ("timezone", "says"),
-    [
-        ("timezone: Europe/Stockholm\n", "and kept until 2026-06-01T00:30:00+02:00"),
-        ("timezone: America/New_York\n", "and not kept: `keep` was until 2026-05-31T18:30:00-04:00"),
-    ],
-)
-def test_who_is_in_progress_keeps_a_content_to_the_end_of_a_day_of_the_project(
-    tmp_path: Path, timezone: str, says: str
-) -> None:
-    """The day is that of the project's time zone: one that is over in the west may have just begun in the east.
-
-    Who is in progress without the assignment that is replaced is not counted.
-    """
-    it = made(tmp_path, ("A",), timezone=timezone)
-    plan = it.plan(
-        "content_targets: [{content: New, assign_to: [{user: ann@x.example}],"
-        " replaces: {content: Old, then: remove}, keep: {in_progress: true, until: '2026-06-01T00:30:00+02:00'}}]"
-    )
-    (note,) = (one for one in plan.all_problems if one.code == "content-target/in-progress")
-    assert note.message == f"content_target/Old -> user/ann@x.example: 1 person is in progress {says}"
-
-
-@pytest.mark.parametrize(
-    ("window", "is_changed"),
-    [
-        ("", False),
-        (", visible_until: '2027-01-31T00:00:00Z'", False),
-        (", visible_until: '2026-12-31T00:00:00Z'", False),
-        (", visible_until: '2026-12-30T23:59:59Z'", True),
-    ],
-    ids=["open", "later", "the same", "earlier"],
-)
-def test_who_has_the_earlier_content_for_longer_keeps_that_assignment(
-    tmp_path: Path, window: str, is_changed: bool
-) -> None:
-    """A member of a group who is in progress keeps the content by an assignment of their own, at least until then."""
-    it = Project(
-        tmp_path,
-        "people: [{email: ann@x.example}]\ngroups: [{name: A, members: [ann@x.example]}]\n"
-        "content: [{name: Old}, {name: New}]\ncontent_targets:\n  - {content: Old, assign_to: [{group: A}]}\n"
-        f"  - {{content: Old{window}, assign_to: [{{user: ann@x.example}}]}}\n"
-        "participations: [{user: ann@x.example, content: Old, state: IN_PROGRESS}]\n",
-    )
-    plan = it.plan(
-        "content_targets: [{content: New, assign_to: [{group: A}], replaces: {content: Old, then: remove},"
-        " keep: {in_progress: true, until: '2026-12-31T00:00:00Z'}}]"
-    )
-    own = [one for one in plan.changes if str(one.address) == "content_target/Old -> user/ann@x.example"]
-    assert bool(own) is is_changed
-    assert len(plan.changes) - len(own) == 2
 
 
 KEEPING = """

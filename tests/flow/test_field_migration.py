@@ -9,7 +9,7 @@ import pytest
 from texts import text_of
 
 from lmsconf.apply.run_plan import execute
-from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
+from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.effects import Basis
@@ -182,20 +182,6 @@ def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_pa
     assert answers(it, "Department") == {"a@x.se": "People", "b@x.se": "Tech"}
 
 
-def test_an_old_choice_without_a_counterpart_is_an_error(tmp_path: Path) -> None:
-    """A choice that is not mapped keeps its name, and the new field must have it."""
-    it = project(tmp_path)
-    for manifests, code, word in (
-        (WHOLE.replace(", HR: People", ""), "migrate/unmapped-choice", "HR"),
-        (WHOLE.replace("HR: People", "Hr: People, HR: Tech"), "reference/unknown-choice", "HR"),
-    ):
-        with pytest.raises(ProblemsFound) as error:
-            it.plan(manifests)
-        (problem,) = [one for one in error.value.problems if one.is_error]
-        assert (problem.code, problem.source and problem.source.line) == (code, 6)
-        assert word in f"{problem.message} {problem.hint}"
-
-
 def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
     """With all fields taken the new one cannot exist beside the old one: refused, unless another is deleted."""
     more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(8))
@@ -294,15 +280,6 @@ def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
     assert not [one for one in plan.guards if one.tripped]
 
 
-def test_conditions_without_a_counterpart_are_not_offered_what_is_written_already(tmp_path: Path) -> None:
-    """`conditions: all` cannot replace a condition whose only choice becomes no answer."""
-    it = project(tmp_path)
-    alone = FIELD.replace("MORE", ", conditions: all").replace("Sales: Sales and Marketing", "Sales: null")
-    (blocker, *_) = blockers(it.plan(alone))
-    assert blocker.name == "refusal/conditions-not-replaced"
-    assert (blocker.hint or "").startswith("Declare other `conditions` for them: custom_field/")
-
-
 @pytest.mark.parametrize("named", ["Department", "Team"])
 def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: str) -> None:
     """The old field and the people are part of the selection, and so are conditions that no manifest declares."""
@@ -326,19 +303,3 @@ def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: st
     assert "Team" not in it.fields()
     assert it.plan(only=only).changes == ()
     assert [str(one.address) for one in it.plan().changes] == ["user/a@x.se"]
-
-
-def test_an_answer_that_is_copied_in_part_is_counted(tmp_path: Path) -> None:
-    """A choice that becomes no answer is lost with the old field, also where another one of the answer is copied."""
-    field = "custom_fields: [{name: Team, type: MULTI_SELECT, choices: [Sales, HR]}]\n"
-    it = project(tmp_path, field + "people: [{email: a@x.se, answers: {Team: [Sales, HR]}}]\n")
-    new = "{name: Unit, type: MULTI_SELECT, choices: [Sales], migrate: {from: Team, choices: {HR: null}}}"
-    (guard,) = [one for one in it.plan(f"custom_fields: [{new}]\n").guards if one.tripped]
-    assert (guard.name, guard.total) == ("answers", 1)
-
-
-def test_declared_conditions_hold_beside_those_that_are_moved(tmp_path: Path) -> None:
-    """`conditions: all` replaces what no manifest declares; a smart group whose conditions are declared gets these."""
-    plan = project(tmp_path).plan(WHOLE.replace("choices: [Sales and Marketing]}]}", "choices: [Tech]}]}"))
-    (sellers,) = [one for one in plan.changes if str(one.address) == "smart_group/Sellers"]
-    assert "Tech" in str(sellers.after)

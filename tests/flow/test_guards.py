@@ -10,7 +10,7 @@ from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.guards import Consent
-from lmsconf.model.plan import Action, GuardResult, Plan
+from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_service import plan_against
 from .project import Project
@@ -159,17 +159,6 @@ def test_additive_names_nobody_as_in_and_out(tmp_path: Path) -> None:
     plan = it.plan(f"groups: [{{name: A, members: {{include: {some(1, 2)}, exclude: {some(2, 3)}}}}}]", additive=True)
     (change,) = plan.changes
     assert change.after == {"name": "A", "members": {"include": CROWD[1:2], "exclude": CROWD[2:3]}}
-
-
-def test_a_replacement_is_a_removal(tmp_path: Path) -> None:
-    """Where an assignment has to be deleted to change it, access is interrupted: that counts, and can stop."""
-    seed = "content: [{name: C}]\ncontent_targets: [{content: C, assign_to: [everyone]}]\n"
-    options = "dialect: {content-targets.on-existing: recreate}\nguards: {removals: {count: 0}}\n"
-    it = project(tmp_path, seed, options)
-    plan = it.plan("content_targets: [{content: C, mandatory: true, assign_to: [everyone]}]")
-    assert [change.action for change in plan.changes] == [Action.REPLACE]
-    guard = guards(plan)["removals"]
-    assert (guard.total, guard.tripped, guard.allow) == (1, True, "removals=1")
 
 
 def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:

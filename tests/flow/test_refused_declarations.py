@@ -36,12 +36,6 @@ def errors(plan: Callable[[], object]) -> list[Problem]:
     return [problem for problem in caught.value.problems if problem.is_error]
 
 
-def window(start: str, finish: str) -> str:
-    return (
-        f"content_targets: [{{content: Intro, assign_to: [everyone], visible_from: {start}, visible_until: {finish}}}]"
-    )
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "case", cases(Path(__file__).with_name("refused_declarations.txt")), ids=lambda case: case.title
@@ -51,13 +45,6 @@ def test_what_contradicts_itself_or_the_workspace_is_an_error(tmp_path: Path, ca
     it = Project(tmp_path, SEED)
     it.write(case.text)
     assert shown(list(load_manifests(it.settings).problems) or errors(it.plan)) == case.told
-
-
-def test_a_window_of_a_second_is_one(tmp_path: Path) -> None:
-    """Later is later."""
-    it = Project(tmp_path, SEED)
-    plan = it.plan(window("2026-02-01T00:00:00Z", "2026-02-01T00:00:01Z"))
-    assert [str(change.action) for change in plan.changes] == ["create"]
 
 
 def renamed(snapshot: dict[str, Any]) -> None:
@@ -157,20 +144,6 @@ def test_an_id_that_no_list_of_people_holds_is_noted(tmp_path: Path) -> None:
     assert plan.changes == ()
     [note] = [one for one in plan.all_problems if one.code == "person/unexplained"]
     assert note.message == "group/G: members hold user id u-404, which is in no list of people; it is not changed"
-
-
-def test_what_leans_on_a_resource_in_doubt_says_what_to_plan_too(tmp_path: Path) -> None:
-    """The error of the group says why; where the group is left out of the plan, the assignment points to it."""
-    manifests = """
-groups: [{name: D, id: g-9}]
-content_targets: [{content: Other, assign_to: [{group: D}]}]
-"""
-    it = Project(tmp_path, SEED)
-    assert [one.code for one in errors(lambda: it.plan(manifests))] == ["identity/pin-not-live"]
-    [found] = errors(lambda: it.plan(manifests, excluded=("group/D",)))
-    assert (found.code, found.address) == ("reference/in-doubt", "content_target/Other -> group/D")
-    assert found.message.endswith("it names group/D, and it is not yet known what of it is live")
-    assert found.hint == "Plan group/D too to see its error."
 
 
 @pytest.mark.sampled(day=3)
