@@ -13,7 +13,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.schema_check import declared_section, properties
 from lmsconf.model.plan import GuardResult, Plan
 
-from .altered_service import Edit, plan_against, planned
+from .altered_service import EditRows, plan_against, plan_of_rows
 from .project import Project
 from .shell import lmsconf
 
@@ -254,7 +254,7 @@ def test_apply_stops_before_answers_are_lost(it: Project) -> None:
     assert "Badge" not in it.fields()
 
 
-def answers_as(answers: Callable[[dict[str, Any]], object]) -> Edit:
+def answers_as(answers: Callable[[dict[str, Any]], object]) -> EditRows:
     """Everybody's answers are listed in another shape."""
 
     def edit(people: list[dict[str, Any]]) -> None:
@@ -297,11 +297,10 @@ def unlisted(people: list[dict[str, Any]]) -> None:
     ids=["unlisted", "renamed", "elsewhere", "opaque", "another choice", "opaque of a field that goes"],
 )
 def test_what_cannot_be_read_is_not_nobody(
-    it: Project, edit: Edit, manifests: str, total: int | None, way_back: str
+    it: Project, edit: EditRows, manifests: str, total: int | None, way_back: str
 ) -> None:
     """Answers in a shape that nobody knows make the number unknown, and only `answers=unknown` lets that pass."""
-    it.write(manifests)
-    plan = planned(it, edit)
+    plan = plan_of_rows(it, manifests, edit)
     found = guard(plan, "answers")
     number = "unknown" if total is None else total
     assert (found.total, found.tripped, found.allow) == (total, True, f"answers={number}")

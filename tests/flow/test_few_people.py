@@ -10,7 +10,7 @@ from texts import listed_cases, text_of
 
 from lmsconf.model.plan import Plan
 
-from .altered_service import planned
+from .altered_service import plan_of_rows
 from .project import Project
 from .shell import lmsconf
 
@@ -172,8 +172,8 @@ LISTINGS: dict[str, Callable[[list[Row]], object]] = {
 def test_a_listing_that_does_not_fit_hides_and_invents_no_member(tmp_path: Path, name: str) -> None:
     """Where people, groups or ids are missing, or an id is that of another group, each group is asked."""
     it = Project(tmp_path, LISTING_SEED)
-    it.write(LISTING_SEED[LISTING_SEED.index("groups:") :])
-    assert planned(it, LISTINGS[name], ("GET", "/users/extended-info")).changes == ()
+    manifests = LISTING_SEED[LISTING_SEED.index("groups:") :]
+    assert plan_of_rows(it, manifests, LISTINGS[name], "/users/extended-info").changes == ()
 
 
 # How many requests a few declared resources cost in a large workspace: no more where there is more of all else.

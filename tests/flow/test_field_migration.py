@@ -8,16 +8,12 @@ from typing import cast
 import pytest
 from texts import text_of
 
-from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.problem_codes import blockers
-from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
 from .project import Project
 
@@ -39,16 +35,11 @@ WHOLE = FIELD.replace("MORE", ", conditions: all") + GROUPS
 MOVED = {"a@x.se": "Sales and Marketing", "b@x.se": "Tech", "d@x.se": "People"}
 
 
-def project(root: Path, seed: str = SEED, options: str = "") -> Project:
-    return Project(root, seed, options)
-
-
 def answers(it: Project, field: str) -> dict[str, object]:
     """E-mail → answer to a field, by the names of its choices; a sorted list for several."""
     choices = {one["choiceId"]: one["name"] for row in it.fields().values() for one in _choices(row)}
-    settings = it.settings
-    with Connection(settings) as connection:
-        rows = WorkspaceReader(settings=settings, connection=connection).snapshot().rows(PersonRow)
+    with it.reader() as reader:
+        rows = reader.snapshot().rows(PersonRow)
     given = {row.email: answer for row in rows for answer in row.answers or () if answer.field == field}
     named = {email: sorted(choices.get(one, one) for one in answer.picked) for email, answer in given.items()}
     return {email: names[0] if len(names) == 1 else names for email, names in named.items()}
@@ -72,23 +63,20 @@ def problems(plan: Plan, code: str) -> list[str]:
 
 def stopped_after(it: Project, number: int) -> int:
     """Applies, and dies before call `number` + 1; gives how many calls the plan had."""
-    settings, sent = it.settings, []
+    sent: list[Call] = []
 
     def stop(call: Call) -> None:
         if len(sent) == number:
             raise LmsconfError("killed")
         sent.append(call)
 
-    with Connection(settings) as connection:
-        workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
-        plan = workspace.plan(load_manifests(settings), settings.policy)
-        execute(workspace, plan, meta={}, before_call=stop)
+    plan, _ = it.run(stop)
     return len(plan.calls)
 
 
 def test_a_field_in_use_is_migrated(tmp_path: Path) -> None:
     """One plan: the new field, the answers, the conditions, then the deletion; nobody's groups change."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     plan = it.plan(WHOLE)
     counted = {one.name: one.total for one in plan.guards if one.total}
     assert counted == {"deletes": 1, "removals": 2, "updates": 5}
@@ -111,7 +99,7 @@ def test_a_field_in_use_is_migrated(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", range(8))
 def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: int) -> None:
     """Whichever call a run dies before, the next plan has what is left, and ends as an undisturbed one does."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     it.write(WHOLE)
     total = stopped_after(it, number)
     assert total == 7
@@ -125,17 +113,14 @@ def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: in
 
 def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
     """Before each call, and at the end, the smart groups have the members that they had before the first."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     it.write(WHOLE)
-    settings, seen = it.settings, []
+    seen: list[object] = []
 
     def look(call: Call | None = None) -> None:
         seen.append([members(it, "sg-1"), members(it, "sg-2")])
 
-    with Connection(settings) as connection:
-        workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
-        plan = workspace.plan(load_manifests(settings), settings.policy)
-        execute(workspace, plan, meta={}, before_call=look)
+    plan, _ = it.run(look)
     look()
     assert len(seen) == len(plan.calls) + 1
     assert all(one == seen[0] for one in seen)
@@ -150,7 +135,7 @@ def members(it: Project, group: str) -> object:
 
 def test_an_answer_that_differs_keeps_the_old_field(tmp_path: Path) -> None:
     """Somebody who answered both fields differently is named; nothing is overwritten, and the rest is copied."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     it.write(WHOLE)
     stopped_after(it, 1)
     answer(it, "a@x.se", "{Department: People}")
@@ -168,7 +153,7 @@ def test_an_answer_that_differs_keeps_the_old_field(tmp_path: Path) -> None:
 
 def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_path: Path) -> None:
     """`not_copied: delete` deletes them with the field, which the guard counts and stops; so it does for `null`."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     it.write(WHOLE)
     stopped_after(it, 1)
     answer(it, "a@x.se", "{Department: People}")
@@ -185,7 +170,7 @@ def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_pa
 def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
     """With all fields taken the new one cannot exist beside the old one: refused, unless another is deleted."""
     more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(8))
-    it = project(tmp_path, SEED.replace("people:", f"{more}people:", 1))
+    it = Project(tmp_path, SEED.replace("people:", f"{more}people:", 1))
     (blocker,) = blockers(it.plan(WHOLE))
     assert blocker.name == "refusal/no-free-field"
     assert it.settled(f"{WHOLE}absent: {{custom_fields: [F1]}}\n")[0] == "custom-fields.delete"
@@ -211,7 +196,7 @@ people:
   - {{email: a@x.se, first_name: A, last_name: A, answers: {{Old: {"[Red]" if old == "MULTI_SELECT" else "Red"}}}}}
   - {{email: b@x.se, first_name: B, last_name: B, answers: {{Old: {"[Blue]" if old == "MULTI_SELECT" else "Blue"}}}}}
 """
-    it = project(tmp_path, seed)
+    it = Project(tmp_path, seed)
     mapping = "" if (old, new) == ("TEXT", "TEXT") else ", choices: {Blue: Navy}"
     it.settled(f"custom_fields: [{{name: New, type: {new}, migrate: {{from: Old{mapping}}}}}]")
     assert answers(it, "New") == moved
@@ -222,18 +207,14 @@ people:
 )
 def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, email: str, team: str) -> None:
     """Somebody answers the old field while the others' answers are copied: it is read again, and not deleted."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     it.write(WHOLE)
-    settings = it.settings
 
     def meanwhile(call: Call) -> None:
         if call.operation == "smart-groups.replace-conditions" and answers(it, "Team").get(email) != team:
             answer(it, email, f"{{Team: {team}}}")
 
-    with Connection(settings) as connection:
-        workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
-        plan = workspace.plan(load_manifests(settings), settings.policy)
-        report = execute(workspace, plan, meta={}, before_call=meanwhile)
+    _, report = it.run(meanwhile)
     *done, deletion = report.outcomes
     assert {one.status for one in done} == {CallStatus.DONE}
     assert deletion.status is CallStatus.FAILED
@@ -252,7 +233,7 @@ def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, emai
 
 def test_declared_answers_hold(tmp_path: Path) -> None:
     """What a manifest says of a person is set, not overwritten by a copy; where it differs, the old field is kept."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     person = "users: [{email: a@x.se, first_name: Ada, answers: {Department: WANTED}}]\n"
     plan = it.plan(WHOLE + person.replace("WANTED", "People"))
     assert "(user/a@x.se)" in problems(plan, "migrate/not-copied")[0]
@@ -262,7 +243,7 @@ def test_declared_answers_hold(tmp_path: Path) -> None:
 
 def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
     """Without the people in the plan nothing is copied, and so nothing is deleted."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     plan = it.plan(WHOLE, excluded=("user/b@x.se",))
     (message,) = problems(plan, "migrate/not-copied")
     assert "the person is not in this plan (user/b@x.se)" in message
@@ -283,7 +264,7 @@ def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", ["Department", "Team"])
 def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: str) -> None:
     """The old field and the people are part of the selection, and so are conditions that no manifest declares."""
-    it = project(tmp_path)
+    it = Project(tmp_path, SEED)
     more = "users: [{email: a@x.se, first_name: Ada}]\n"
     only = (f"custom_field/{named}",)
     plan = it.plan(WHOLE + more, only=only)

@@ -12,7 +12,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Plan
 from lmsconf.workspace.project_manifests import load_manifests
 
-from .altered_service import apply_under, planned
+from .altered_service import apply_under, plan_of_rows
 from .project import Project
 from .shell import lmsconf
 
@@ -102,13 +102,12 @@ def test_what_cannot_be_told_of_a_person_is_not_copied(
 ) -> None:
     """Answers in an unknown format refuse the deletion; an unknown choice, or no e-mail of one's own, prevents it."""
     it = Project(tmp_path, MIGRATED_SEED)
-    it.write(MIGRATED_FIELD)
 
     def edit(people: list[dict[str, object]]) -> None:
         for row in people:
             row |= rows.get(str(row["email"]), {})
 
-    plan = planned(it, edit)
+    plan = plan_of_rows(it, MIGRATED_FIELD, edit)
     assert told(plan, "refusal/answers-unknown") == refused
     assert told(plan, "migrate/not-copied") == kept
     assert {one.address.name: one.id for one in plan.changes if one.address.kind == "user"} == copied

@@ -13,11 +13,9 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.sandbox.faults import Fault
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
 from .altered_service import Edit, apply_under, connected, plan_altered, plan_under
-from .project import Project
+from .project import Project, planned_by
 from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -132,7 +130,6 @@ def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
 def test_listings_that_lack_the_same_people_do_not_stand_for_the_lists_of_groups(tmp_path: Path) -> None:
     """The listing of people says that it has more: a group is asked for its members itself."""
     it = project(tmp_path, PAGES)
-    it.write("absent: {groups: [A, B, C]}")
 
     def shorten(listed: dict[str, Any]) -> None:
         listed["users"] = listed["users"][:-1]
@@ -148,9 +145,7 @@ def test_listings_that_lack_the_same_people_do_not_stand_for_the_lists_of_groups
         "/users/extended-info": shorten_without_total,
         "/groups/g-1/members": lists.append,
     }
-    with connected(it, edits) as connection:
-        reader = WorkspaceReader(settings=it.settings, connection=connection)
-        reader.plan(load_manifests(it.settings), it.settings.policy)
+    plan_altered(it, "absent: {groups: [A, B, C]}", edits)
     assert len(lists) == 1
 
 
@@ -170,10 +165,9 @@ def test_an_archived_member_whom_no_list_has_is_no_change(tmp_path: Path) -> Non
     def only_active(listed: dict[str, Any]) -> None:
         listed["users"] = [row for row in listed["users"] if not row.get("archivedAt")]
 
-    with connected(it, {"/users": only_active, "/users/extended-info": only_active}) as connection:
-        workspace = WorkspaceReader(settings=it.settings, connection=connection)
-        plan = workspace.plan(load_manifests(it.settings), it.settings.policy)
-        refuse_stale_plan(workspace, plan)
+    edits: dict[str, Edit] = {"/users": only_active, "/users/extended-info": only_active}
+    with connected(it, edits) as connection, it.reader(connection=connection) as reader:
+        refuse_stale_plan(reader, planned_by(reader))
 
 
 def test_nothing_is_read_of_a_group_that_an_incomplete_list_keeps_from_deletion(tmp_path: Path) -> None:

@@ -11,11 +11,8 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import loads
 from lmsconf.planner.undo.kept_state import pre_image
-from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
-from .project import Project
+from .project import Project, planned_by
 from .shell import lmsconf
 from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, held_ids, started
 
@@ -54,20 +51,14 @@ def cut_short(project: Project, dies_at: int, *, unsent: bool, file: str | None 
 
     unsent: it dies before that call is sent. file: a saved plan to apply instead of the manifests.
     """
-    settings = project.settings
-    with Connection(settings) as connection:
-        applier = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
-        plan = (
-            applier.plan(load_manifests(settings), settings.policy)
-            if file is None
-            else loads((project.root / file).read_text(encoding="utf-8"))
-        )
-        before = pre_image(plan, refuse_stale_plan(applier, plan))
+    with project.reader(parallelism=1) as reader:
+        plan = planned_by(reader) if file is None else loads((project.root / file).read_text(encoding="utf-8"))
+        before = pre_image(plan, refuse_stale_plan(reader, plan))
         journal = MortalJournal.begin(project.root, plan, meta={}, **KEPT, pre_image=before)
         assert isinstance(journal, MortalJournal)
         journal.dies_at, journal.unsent = dies_at, unsent
         with journal, pytest.raises(Killed):
-            execute(applier, plan, meta={}, journal=journal)
+            execute(reader, plan, meta={}, journal=journal)
     return len(plan.calls)
 
 
