@@ -362,21 +362,6 @@ def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("format", ["text", "markdown", "html"])
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_views_show_escapes(tmp_path: Path, name: str, format: str) -> None:
-    """No name begins a line of its own in a plan, a report of drift, or a list of problems."""
-    it = _made(tmp_path, name)
-    it.write(_text(_declared(name)))
-    for command in ("plan", "drift"):
-        ran = lmsconf(tmp_path, command, "--format", format)
-        assert ran.code in (ExitCode.OK, ExitCode.CHANGES)
-        assert _is_visible(ran.out)
-        assert _is_visible(ran.err)
-        assert "custom_field" in ran.out
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_printed_address_selects_what_it_names(tmp_path: Path, name: str) -> None:
     """As the text of a plan prints it, pasted into --only and --except, and under `leave_alone`."""
