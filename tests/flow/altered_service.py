@@ -3,6 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from lmsconf.apply.run_plan import execute
@@ -65,6 +67,18 @@ def connected(it: Project, edits: Mapping[str, Edit], paths: Mapping[str, str] |
 def plan_of_rows(it: Project, manifests: str, edit: EditRows, path: str = "/users") -> Plan:
     """The plan where the listing at that path, by default that of people, has other rows."""
     return plan_altered(it, manifests, {path: lambda said: edit(next(v for v in said.values() if isinstance(v, list)))})
+
+
+def put_at(document: Any, place: str, value: object) -> None:
+    """Puts a value at a place such as `user.0.id`, or behind the end of a list; null takes out what is there."""
+    *path, key = (int(part) if part.isdecimal() else part for part in place.split("."))
+    holder = reduce(getitem, path, document)
+    if value is None:
+        del holder[key]
+    elif isinstance(holder, list):
+        holder[key : key + 1] = [value]
+    else:
+        holder[key] = value
 
 
 # A plan against a workspace that is almost the live one: its snapshot is taken, edited, and planned against.

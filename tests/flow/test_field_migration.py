@@ -1,6 +1,5 @@
 """A field in use is replaced by a new one: answers, conditions, then the deletion, resumed wherever it stopped."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -12,7 +11,7 @@ from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.effects import Basis
-from lmsconf.model.plan import Action, Plan
+from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import blockers
 
 from .project import Project
@@ -78,15 +77,6 @@ def test_a_field_in_use_is_migrated(tmp_path: Path) -> None:
     """One plan: the new field, the answers, the conditions, then the deletion; nobody's groups change."""
     it = Project(tmp_path, SEED)
     plan = it.plan(WHOLE)
-    counted = {one.name: one.total for one in plan.guards if one.total}
-    assert counted == {"deletes": 1, "removals": 2, "updates": 5}
-    order = [call.operation for call in plan.calls]
-    copies = ["users.update-custom-field-choice"] * 3
-    replaced = ["smart-groups.replace-conditions"] * 2
-    assert order == ["custom-fields.create", *copies, *replaced, "custom-fields.delete"]
-    assert set(plan.calls[-1].needs) == {call.id for call in plan.calls[1:-1]}
-    for group in plan.calls[4:6]:
-        assert {call.operation for call in plan.calls if call.id in group.needs} == {order[0], order[1]}
     assert plan.effects.basis is Basis.EXACT
     assert plan.effects.people.lose == plan.effects.people.gain == 0
     assert plan.effects.groups == ()
@@ -167,41 +157,6 @@ def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_pa
     assert answers(it, "Department") == {"a@x.se": "People", "b@x.se": "Tech"}
 
 
-def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
-    """With all fields taken the new one cannot exist beside the old one: refused, unless another is deleted."""
-    more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(8))
-    it = Project(tmp_path, SEED.replace("people:", f"{more}people:", 1))
-    (blocker,) = blockers(it.plan(WHOLE))
-    assert blocker.name == "refusal/no-free-field"
-    assert it.settled(f"{WHOLE}absent: {{custom_fields: [F1]}}\n")[0] == "custom-fields.delete"
-    assert answers(it, "Department") == MOVED
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "moved"),
-    [
-        ("TEXT", "TEXT", {"a@x.se": "Red", "b@x.se": "Blue"}),
-        ("TEXT", "CHOICE, choices: [Red, Navy]", {"a@x.se": "Red", "b@x.se": "Navy"}),
-        ("CHOICE", "TEXT", {"a@x.se": "Red", "b@x.se": "Navy"}),
-        ("CHOICE", "MULTI_SELECT, choices: [Red, Navy]", {"a@x.se": "Red", "b@x.se": "Navy"}),
-        ("MULTI_SELECT", "CHOICE, choices: [Red, Navy]", {"a@x.se": "Red", "b@x.se": "Navy"}),
-    ],
-)
-def test_answers_move_between_types(tmp_path: Path, old: str, new: str, moved: dict[str, str]) -> None:
-    """Where an answer can be said in the other type, it is."""
-    choices = "" if old == "TEXT" else ", choices: [Red, Blue]"
-    seed = f"""
-custom_fields: [{{name: Old, type: {old}{choices}}}]
-people:
-  - {{email: a@x.se, first_name: A, last_name: A, answers: {{Old: {"[Red]" if old == "MULTI_SELECT" else "Red"}}}}}
-  - {{email: b@x.se, first_name: B, last_name: B, answers: {{Old: {"[Blue]" if old == "MULTI_SELECT" else "Blue"}}}}}
-"""
-    it = Project(tmp_path, seed)
-    mapping = "" if (old, new) == ("TEXT", "TEXT") else ", choices: {Blue: Navy}"
-    it.settled(f"custom_fields: [{{name: New, type: {new}, migrate: {{from: Old{mapping}}}}}]")
-    assert answers(it, "New") == moved
-
-
 @pytest.mark.parametrize(
     ("email", "team"), [("c@x.se", "Tech"), pytest.param("a@x.se", "Tech", marks=pytest.mark.sampled)]
 )
@@ -229,36 +184,6 @@ def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, emai
     else:
         assert len(problems(left, "migrate/not-copied")) == 1
         assert left.calls == ()
-
-
-def test_declared_answers_hold(tmp_path: Path) -> None:
-    """What a manifest says of a person is set, not overwritten by a copy; where it differs, the old field is kept."""
-    it = Project(tmp_path, SEED)
-    person = "users: [{email: a@x.se, first_name: Ada, answers: {Department: WANTED}}]\n"
-    plan = it.plan(WHOLE + person.replace("WANTED", "People"))
-    assert "(user/a@x.se)" in problems(plan, "migrate/not-copied")[0]
-    it.settled(WHOLE + person.replace("WANTED", "Sales and Marketing"))
-    assert answers(it, "Department") == MOVED
-
-
-def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
-    """Without the people in the plan nothing is copied, and so nothing is deleted."""
-    it = Project(tmp_path, SEED)
-    plan = it.plan(WHOLE, excluded=("user/b@x.se",))
-    (message,) = problems(plan, "migrate/not-copied")
-    assert "the person is not in this plan (user/b@x.se)" in message
-    assert [one.action for one in plan.changes if one.action is Action.DELETE] == []
-    plan = it.plan(FIELD.replace("MORE", ""), excluded=("custom_field/Department",))
-    assert "custom_field/Team" not in {str(one.address) for one in plan.changes}
-    plan = it.plan(WHOLE, only=("custom_field/Department",), excluded=("custom_field/Team",))
-    assert [str(one.address) for one in plan.changes] == ["custom_field/Department"]
-    assert len(problems(plan, "migrate/left-out")) == 1
-    same = WHOLE.replace("Sales and Marketing, Tech, People", "Sales, Tech, HR").replace(
-        "Sales and Marketing]", "Sales]"
-    )
-    same = re.sub(", choices: {.*?}", "", same)
-    plan = it.plan(same, only=("custom_field/Department",), excluded=("custom_field/Team",))
-    assert not [one for one in plan.guards if one.tripped]
 
 
 @pytest.mark.parametrize("named", ["Department", "Team"])

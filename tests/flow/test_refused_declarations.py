@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import yaml
 from manifest.cases import Case, cases, shown
 from texts import listed_cases, text_of
 
@@ -15,7 +16,7 @@ from lmsconf.model.address import Address
 from lmsconf.project.settings import load_settings
 from lmsconf.workspace.project_manifests import load_manifests, validate_offline
 
-from .altered_service import plan_against
+from .altered_service import Edit, plan_against, put_at
 from .project import TODAY, Project
 from .shell import lmsconf
 
@@ -47,100 +48,47 @@ def test_what_contradicts_itself_or_the_workspace_is_an_error(tmp_path: Path, ca
     assert shown(list(load_manifests(it.settings).problems) or errors(it.plan)) == case.told
 
 
-def renamed(snapshot: dict[str, Any]) -> None:
-    """Two contents have one name."""
-    next(row for row in snapshot["content"] if row["id"] == "c-3")["name"] = "Twin"
-
-
-def read_in_part(snapshot: dict[str, Any]) -> None:
-    """The listing of the catalog broke off."""
-    snapshot["incomplete"]["content"] = "page 2 failed"
-
-
-def odd_time(snapshot: dict[str, Any]) -> None:
-    """The service writes a time in a way of its own."""
-    snapshot["content_target"][0]["start"] = "soon"
-
-
-def twice(snapshot: dict[str, Any]) -> None:
-    """The service holds one assignment twice."""
-    [row] = snapshot["content_target"]
-    snapshot["content_target"].append(dict(row))
-
-
-def shared_id(snapshot: dict[str, Any]) -> None:
-    """A person and a group have one id, and the assignment does not say which of them it is for."""
-    snapshot["user"][0]["id"] = "g-1"
-    snapshot["content_target"][0] |= {"type": "TEAM", "label": ""}
-
-
-def unread_groups(snapshot: dict[str, Any]) -> None:
-    """The assignment is for the id of a person, and the listing of groups broke off."""
-    shared_id(snapshot)
-    snapshot["group"].clear()
-    snapshot["incomplete"]["group"] = "page 2 failed"
-
-
-def group_gone(snapshot: dict[str, Any]) -> None:
-    """The assignment is for a group that is not live, and a person has its id."""
-    unread_groups(snapshot)
-    snapshot["content_target"][0]["type"] = "GROUP"
-
-
-def person_gone(snapshot: dict[str, Any]) -> None:
-    """The assignment is for a person who is not live, and a group has their id."""
-    snapshot["content_target"][0] |= {"type": "USER", "label": ""}
-
-
-def twin_field(snapshot: dict[str, Any]) -> None:
-    """Two fields have one name."""
-    snapshot["custom_field"][0]["id"] = "f-1"
-    snapshot["custom_field"].append({"id": "f-9", "name": "Dept", "type": "CHOICE", "choices": []})
-
-
-EDITS = {one.__name__: one for one in (twin_field, renamed, read_in_part, odd_time, twice, shared_id, unread_groups)}
+def edited(changes: str) -> Edit:
+    """An edit of a snapshot: a mapping of places to what is there instead."""
+    return lambda snapshot: [put_at(snapshot, place, value) for place, value in yaml.safe_load(changes).items()]
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("case", cases(Path(__file__).with_name("open_workspaces.txt")), ids=lambda case: case.title)
 def test_what_the_workspace_leaves_open_is_an_error(tmp_path: Path, case: Case) -> None:
     """Two contents of one name, a time that cannot be read, an assignment that may be for either of two."""
-    edit, _, manifests = case.text.removeprefix("workspace: ").partition("\n")
-    found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, EDITS[edit]))
+    changes, _, manifests = case.text.removeprefix("workspace: ").partition("\n")
+    found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, edited(changes)))
     assert shown(found) == case.told
 
 
 def test_a_pinned_content_may_be_listed_twice(tmp_path: Path) -> None:
     """A page that repeats a row of the one before it makes no second content."""
-
-    def edit(snapshot: dict[str, Any]) -> None:
-        snapshot["content"].append(next(dict(row) for row in snapshot["content"] if row["id"] == "c-3"))
-
     entry = "content_targets: [{content: {name: Other, id: c-3}, assign_to: [everyone]}]"
-    plan = plan_against(Project(tmp_path, SEED), entry, edit)
+    repeated = edited("content.3: {id: c-3, name: Other, type: COURSE}")
+    plan = plan_against(Project(tmp_path, SEED), entry, repeated)
     assert [f"{change.action} {change.address}" for change in plan.changes] == [
         "create content_target/Other -> everyone"
     ]
 
 
-@pytest.mark.parametrize(("edit", "audience"), [(group_gone, ANNA), (person_gone, "assign_to: [{group: G}]")])
-def test_an_assignment_is_not_taken_for_that_of_another_kind(
-    tmp_path: Path, edit: Callable[[dict[str, Any]], object], audience: str
-) -> None:
+GROUP_GONE = "{user.0.id: g-1, group: [], incomplete.group: page 2 failed, content_target.0.type: GROUP}"
+PERSON_GONE = "{content_target.0.type: USER, content_target.0.label: ''}"
+
+
+@pytest.mark.parametrize(("changes", "audience"), [(GROUP_GONE, ANNA), (PERSON_GONE, "assign_to: [{group: G}]")])
+def test_an_assignment_is_not_taken_for_that_of_another_kind(tmp_path: Path, changes: str, audience: str) -> None:
     """One whose type names groups is not for the person with its id, nor one of type USER for the group."""
     entry = f"content_targets: [{{content: Intro, {audience}}}]"
-    plan = plan_against(Project(tmp_path, SEED), entry, edit)
+    plan = plan_against(Project(tmp_path, SEED), entry, edited(changes))
     assert [str(change.action) for change in plan.changes] == ["create"]
-    assert plan_against(Project(tmp_path, SEED), f"absent: {{{entry}}}", edit).changes == ()
+    assert plan_against(Project(tmp_path, SEED), f"absent: {{{entry}}}", edited(changes)).changes == ()
 
 
 def test_an_id_that_no_list_of_people_holds_is_noted(tmp_path: Path) -> None:
     """It is not removed from a declared list, and the plan says that it is there."""
-
-    def edit(snapshot: dict[str, Any]) -> None:
-        next(row for row in snapshot["group"] if row["id"] == "g-1")["members"] = ["u-404"]
-
-    plan = plan_against(Project(tmp_path, SEED), "groups: [{name: G, members: []}]", edit)
+    unlisted = edited("group.0.members: [u-404]")
+    plan = plan_against(Project(tmp_path, SEED), "groups: [{name: G, members: []}]", unlisted)
     assert plan.changes == ()
     [note] = [one for one in plan.all_problems if one.code == "person/unexplained"]
     assert note.message == "group/G: members hold user id u-404, which is in no list of people; it is not changed"

@@ -3,14 +3,14 @@
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import partial
 from hashlib import sha256
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from flow.altered_service import put_at
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from texts import listed_cases
@@ -332,11 +332,7 @@ def test_a_redacted_snapshot_is_no_seed(quickstart: Path) -> None:
 def test_what_cannot_be_loaded_is_named(quickstart: Path, place: str, value: object, message: str) -> None:
     """An edited or incomplete snapshot is refused whole, with the place of each problem. Null: the key is not there."""
     document = saved(quickstart)
-    *path, key = (int(part) if part.isdecimal() else part for part in place.split("."))
-    holder: Any = reduce(getitem, path, document)
-    holder[key] = value
-    if value is None:
-        del holder[key]
+    put_at(document, place, value)
     (quickstart / "edited.json").write_text(json.dumps(document), encoding="utf-8")
     ran = lmsconf(quickstart, "sandbox", "reset", "--from", "edited.json", "--yes", code=1)
     assert f"edited.json: error: {message}" in ran.err
