@@ -82,12 +82,7 @@ def cut_short(folder: Path, manifests: str, seed: str, options: str) -> Iterator
 @pytest.mark.parametrize("options", [OPTIONS, RECREATE], ids=["update", "recreate"])
 @pytest.mark.parametrize(
     "manifests",
-    [
-        REMOVE + KEEP,
-        OPTIONAL,
-        CLOSE + KEEP,
-        ALL + KEEP,
-    ],
+    [REMOVE + KEEP, OPTIONAL, CLOSE + KEEP, ALL + KEEP],
     ids=["remove", "optional", "visible_until", "everyone"],
 )
 def test_nobody_is_without_either_content_wherever_a_run_ends(tmp_path: Path, manifests: str, options: str) -> None:

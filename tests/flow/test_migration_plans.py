@@ -43,18 +43,13 @@ def test_a_copied_choice_is_verified_by_reading_the_person_alone(tmp_path: Path,
 # A service that never clears an answer: what the plan foretells, what the apply still does, what an undo leaves.
 
 
-ANSWERS = "users.update-custom-field-choice"
 UNCLEARED_SEED = text_of(__file__, "migration_plans_uncleared_seed.yaml")
-
-
-def project(tmp_path: Path, *types: str) -> Project:
-    keys = ", ".join(f"{ANSWERS}.clear-{type}: refused" for type in types)
-    return Project(tmp_path, UNCLEARED_SEED, f"guards: off\ndialect: {{{keys}}}\n")
+REFUSED = "guards: off\ndialect: {users.update-custom-field-choice.clear-choice: refused}\n"
 
 
 def test_an_undo_leaves_the_answer_and_takes_back_the_rest(tmp_path: Path) -> None:
     """The plan says what cannot be undone; the undo leaves that alone, with the reason, and does the rest."""
-    it = project(tmp_path, "choice")
+    it = Project(tmp_path, UNCLEARED_SEED, REFUSED)
     it.write("users: [{email: bo@acme.example, answers: {Dept: Sales, Badge: '8'}}]")
     ran = lmsconf(it.root, "apply", "--auto-approve", code=0)
     assert 'Can be undone in part: the service refuses to clear the answer to "Dept" again.' in ran.err
