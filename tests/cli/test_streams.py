@@ -9,11 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
+from cli.served import served
 from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
@@ -21,14 +22,9 @@ from texts import listed_cases
 from waiting import HANGS, HeldResponse
 
 from lmsconf.errors import ExitCode
-from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Sandbox
 
 pytestmark = pytest.mark.sampled(day=8)
 
-PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
-MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
-TOKEN = "s3cret-" + "token"
 CUT = [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
 LATIN = [
     {"PYTHONIOENCODING": "latin-1"},
@@ -39,9 +35,7 @@ LATIN = [
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project that wants two groups."""
-    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "groups.yaml").write_text(MANIFEST, encoding="utf-8")
+    Project(tmp_path, "groups: []\n").write("groups: [{name: Søndag}, {name: Mandag}]\n")
     return tmp_path
 
 
@@ -195,18 +189,9 @@ def test_a_run_cut_short_at_the_question_changes_nothing(
     project: Path, number: signal.Signals, code: int, format_: str
 ) -> None:
     """Nothing was changed, and says so; for a program, a report has every call as not attempted."""
-    arguments = ["apply", "--format", format_]
-    ran = _cut(project, arguments, number, {}, lambda told: _told(told, b"Only 'yes' will be accepted"))
+    ran = _cut(project, ["apply", "--format", format_], number)
     _check(ran, code, format_)
     assert wanted(project) == 2
-
-
-@contextmanager
-def served(held: HeldResponse) -> Iterator[tuple[Sandbox, dict[str, str]]]:
-    """A server that keeps an answer back, and the environment that leads there."""
-    sandbox = Sandbox(token=TOKEN, on_log=held)
-    with serve(sandbox) as server:
-        yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
 
 
 @pytest.mark.sampled
@@ -217,22 +202,18 @@ def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     """So it does between the plan and the first call, whatever it is at."""
     planned: list[bool] = []
     held = HeldResponse(lambda _: bool(planned))
-    with served(held) as (sandbox, there):
+    with served(project, on_log=held) as (sandbox, there):
         assert shell(project, "lmsconf plan --out plan.json", **there).returncode == ExitCode.OK
         planned.append(True)
-        ran = _cut(project, ["apply", "plan.json", "--format", "json"], number, there, lambda _: held)
+        ran = _cut(project, ["apply", "plan.json", "--format", "json"], number, held, **there)
     _check(ran, code, "json")
     assert not any(call.writes for call in sandbox.log)
 
 
 def _cut(
-    folder: Path,
-    arguments: list[str],
-    number: signal.Signals,
-    more: Mapping[str, str],
-    when: Callable[[int], AbstractContextManager[object]],
+    folder: Path, arguments: list[str], number: signal.Signals, held: HeldResponse | None = None, **more: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs lmsconf with a terminal to ask on, and sends it a signal inside of what `when` makes of its stderr.
+    """Runs lmsconf on a terminal, and sends it a signal when it asks, or else while that answer is kept back.
 
     stdin and stderr are that terminal; one on which nothing is drawn.
     """
@@ -247,32 +228,27 @@ def _cut(
     )
     os.close(theirs)
     try:
-        with when(ours):
+        if held is None:
+            assert QUESTION in _shown(ours, QUESTION)
+        with held or nullcontext():
             running.send_signal(number)
         out, _ = running.communicate(timeout=HANGS)
-        err = _rest(ours)
+        err = _shown(ours)
     finally:
         os.close(ours)
     return subprocess.CompletedProcess(arguments, running.returncode, out, err)
 
 
-def _rest(terminal: int) -> bytes:
-    """What a terminal still has, whose other end is closed."""
-    rest = b""
+QUESTION = b"Only 'yes' will be accepted"
+
+
+def _shown(terminal: int, until: bytes | None = None) -> bytes:
+    """What a terminal shows until those words, or until its other end is closed."""
+    shown = b""
     with suppress(OSError):
-        while part := os.read(terminal, 4096):
-            rest += part
-    return rest
-
-
-def _told(stream: int, words: bytes) -> AbstractContextManager[object]:
-    """Reads a stream until those words have come."""
-    told = b""
-    while words not in told:
-        part = os.read(stream, 4096)
-        assert part, told
-        told += part
-    return nullcontext()
+        while (until is None or until not in shown) and (part := os.read(terminal, 4096)):
+            shown += part
+    return shown
 
 
 def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> None:
@@ -294,49 +270,15 @@ def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> 
 
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
-WRITING_MANIFEST = "groups: [{name: New}]\n"
 
 
-@pytest.fixture
-def writing_project(tmp_path: Path) -> Path:
-    """A project that wants a group, with an embedded workspace."""
-    (tmp_path / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(WRITING_MANIFEST)
-    (tmp_path / "people.csv").write_text("email\nanna@acme.example\n")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("plan", "--out", "none/plan.json"), "--out none/plan.json cannot be written"),
-        (("plan", "--people", "none/people.csv"), "--people none/people.csv cannot be written"),
-        (("plan", "--output", "manifests"), "--output manifests cannot be written"),
-        (("snapshot", "none/workspace.json"), "none/workspace.json cannot be written"),
-        (
-            ("plan", "--people", "people.csv"),
-            "--people people.csv would overwrite a CSV file that lmsconf did not write",
-        ),
-        (("audience", "everyone", "--output", "people.csv"), "--output people.csv would overwrite a CSV file"),
-        (("plan", "--out", "lmsconf.yaml"), "--out lmsconf.yaml would overwrite a YAML file"),
-        (("plan", "--people", "manifests/all.yaml"), "--people manifests/all.yaml would overwrite a YAML file"),
-        (("drift", "--output", "manifests/all.yaml"), "--output manifests/all.yaml would overwrite a YAML file"),
-        (("snapshot", "manifests/../lmsconf.yaml"), "manifests/../lmsconf.yaml would overwrite a YAML file"),
-    ],
-)
-def test_a_result_that_cannot_be_kept_is_not_read_for(
-    writing_project: Path, arguments: tuple[str, ...], message: str
-) -> None:
+@listed_cases("arguments", "message")
+def test_a_result_that_cannot_be_kept_is_not_read_for(project: Path, arguments: str, message: str) -> None:
     """Exit 1 with the option's name, and not one request."""
-    sandbox = Sandbox(":memory:")
-    with serve(sandbox) as server:
-        (writing_project / "lmsconf.yaml").write_text(
-            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"
-        )
-        ran = lmsconf(writing_project, *arguments, env={"LMSCONF_KEY": "sandbox"})
-        assert not sandbox.log
-    sandbox.close_workspace()
+    (project / "people.csv").write_text("email\nanna@acme.example\n")
+    with served(project) as (sandbox, env):
+        ran = lmsconf(project, *arguments.split(), env=env)
+    assert not sandbox.log
     assert (ran.code, ran.out) == (ExitCode.ERROR, "")
     assert f"error: {message}" in ran.err
 
@@ -361,27 +303,25 @@ def test_a_result_replaces_the_result_of_an_earlier_run(tmp_path: Path, argument
         assert result.stat().st_size
 
 
-def test_git_ignores_journals_also_after_a_full_disk(writing_project: Path) -> None:
+def test_git_ignores_journals_also_after_a_full_disk(project: Path) -> None:
     """A `.gitignore` that a full disk left empty is written again; one with rules of the user stays."""
-    (writing_project / ".lmsconf").mkdir(mode=0o700)
-    ignored = writing_project / ".lmsconf" / ".gitignore"
-    ignored.touch()
-    assert lmsconf(writing_project, "apply", "--auto-approve").code == ExitCode.OK
-    assert ignored.read_text() == "*\n"
-    ignored.write_text("runs/\n")
-    assert lmsconf(writing_project, "apply", "--auto-approve").code == ExitCode.OK
-    assert ignored.read_text() == "runs/\n"
+    (project / ".lmsconf").mkdir(mode=0o700)
+    ignored = project / ".lmsconf" / ".gitignore"
+    for before, after in (("", "*\n"), ("runs/\n", "runs/\n")):
+        ignored.write_text(before)
+        lmsconf(project, "apply", "--auto-approve", code=ExitCode.OK)
+        assert ignored.read_text() == after
 
 
-def test_an_embedded_workspace_that_cannot_be_written(writing_project: Path) -> None:
+def test_an_embedded_workspace_that_cannot_be_written(project: Path) -> None:
     """The folder is the matter, so nothing suggests a reset; of a damaged file it does."""
-    (writing_project / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:none/workspace.db'}}\n")
-    ran = lmsconf(writing_project, "plan", code=ExitCode.ERROR)
+    (project / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:none/workspace.db'}}\n")
+    ran = lmsconf(project, "plan", code=ExitCode.ERROR)
     assert "Make the folder writable, or name a file elsewhere in `url:`" in ran.err
     assert "reset" not in ran.err
-    (writing_project / "none").mkdir()
-    (writing_project / "none" / "workspace.db").write_text("not a database, and long enough to be taken for one\n" * 50)
-    assert "reset it with: lmsconf sandbox reset" in lmsconf(writing_project, "plan").err
+    (project / "none").mkdir()
+    (project / "none" / "workspace.db").write_text("not a database, and long enough to be taken for one\n" * 50)
+    assert "reset it with: lmsconf sandbox reset" in lmsconf(project, "plan").err
 
 
 @pytest.mark.parametrize(
@@ -393,10 +333,9 @@ def test_an_embedded_workspace_that_cannot_be_written(writing_project: Path) -> 
         ("--snapshot", "x.json", "--out", "x.json"),
     ],
 )
-def test_no_result_of_a_plan_is_written_over_another(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_no_result_of_a_plan_is_written_over_another(project: Path, options: tuple[str, ...]) -> None:
     """Two options that name one file are a mistake of the command line: only --output gets the problem."""
-    Project(tmp_path, "groups: [{name: A}]\n").write("groups: [{name: A}]\n")
-    assert lmsconf(tmp_path, "snapshot", "x.json").code == ExitCode.OK
-    before = (tmp_path / "x.json").read_bytes()
-    assert "two options name the file x.json" in lmsconf(tmp_path, "plan", *options, code=ExitCode.USAGE).err
-    assert ((tmp_path / "x.json").read_bytes() == before) is ("--output" not in options)
+    lmsconf(project, "snapshot", "x.json", code=ExitCode.OK)
+    before = (project / "x.json").read_bytes()
+    assert "two options name the file x.json" in lmsconf(project, "plan", *options, code=ExitCode.USAGE).err
+    assert ((project / "x.json").read_bytes() == before) is ("--output" not in options)
