@@ -252,3 +252,5 @@ def test_the_command_reference_is_current() -> None:
     """It is what `python -m tests.cli.command_reference` would write."""
     for topic, page in command_pages().items():
         assert read_guide_page(topic) == page
+    exits = re.findall(r"^\| (\d+) \| .", read_guide_page("commands"), re.MULTILINE)
+    assert exits == [str(code.value) for code in ExitCode]
