@@ -3,22 +3,25 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import fill_if_empty
 
 TOKEN = "s3cret-" + "token"
+S = TypeVar("S", bound=Sandbox)
 
 
 @contextmanager
-def served(root: Path, **options: Any) -> Iterator[tuple[Sandbox, dict[str, str]]]:
+def served(
+    root: Path, kind: type[S] = Sandbox, token: str = TOKEN, **options: Any
+) -> Iterator[tuple[S, dict[str, str]]]:
     """A sandbox with these options, filled from the seed of the project in that folder, if it has one."""
     seed = root / "workspace.yaml"
-    sandbox = fill_if_empty(Sandbox(token=TOKEN, **options), seed if seed.exists() else None)
+    sandbox = fill_if_empty(kind(token=token, **options), seed if seed.exists() else None)
     try:
         with serve(sandbox) as server:
-            yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+            yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": token}
     finally:
         sandbox.close_workspace()
