@@ -115,13 +115,16 @@ def test_bash_gets_values_quoted(values: Values, typed: str, names: list[str]) -
         ("apply --allow ", [f"{guard}=" for guard in GUARDS]),
         ("plan --trust-project url,t", ["url,token"]),
         ("help gu", ["guards"]),
+        ("explain group.mem", ["group.members"]),
+        ("explain workspaces.to", ["workspaces.token"]),
+        ("explain for", ["for_each", *(f"for_each/{code}" for code in ("empty", "taken", "too-many", "unused"))]),
         ("runs ", ["latest"]),
         ("completion ", ["bash", "zsh", "fish"]),
     ],
 )
 @pytest.mark.usefixtures("root")
 def test_other_values_are_completed(values: Values, line: str, offered: list[str]) -> None:
-    """Workspaces, audiences, people, content, kinds, guards, topics and runs."""
+    """Workspaces, audiences, people, content, kinds, guards, topics, keys with their codes, and runs."""
     assert values(f"lmsconf {line}", "zsh") == offered
 
 

@@ -18,7 +18,7 @@ import lmsconf as package
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.user.types import TEXTS
-from lmsconf.manifest.explain import explain, explainable
+from lmsconf.manifest.explain import explain
 from lmsconf.manifest.schema_check import manifest_schema
 from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES
@@ -141,23 +141,6 @@ def test_every_code_is_explained() -> None:
     built = ("guard/", "trust/", "manifest/", "sheet/", "set/", "window/", "reference/unknown-", "usage", "interrupted")
     assert {code for code in MEANINGS if code not in codes and not code.startswith(built)} == set()
     assert {f"guard/{name}" for name in GUARDS} | {f"trust/{part}" for part in PARTS} <= MEANINGS.keys()
-
-
-@pytest.mark.parametrize(
-    ("begun", "offered"),
-    [
-        ("gua", "guards"),
-        ("group.mem", "group.members"),
-        ("lint/cl", "lint/closed-window"),
-        ("for", "for_each"),
-        ("workspaces.to", "workspaces.token"),
-    ],
-)
-def test_what_can_be_explained_is_completed(begun: str, offered: str) -> None:
-    """Words of a path, and codes."""
-    found = [one for one in explainable(begun) if one.startswith(begun)]
-    assert found[0] == offered
-    assert all("/" in one for one in found[1:])
 
 
 # `lmsconf api` sends one call, prints the answer, and exits as the table of exit codes says.

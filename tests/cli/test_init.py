@@ -242,6 +242,7 @@ def test_no_file_is_written_through_a_link_out_of_the_folder(name: str, tmp_path
 
 
 QUESTION = "Only 'yes' will be accepted: "
+NO_TERMINAL = "there is no terminal to ask for approval"
 BLIND = [
     pytest.param(("stdin", "stdout"), id="stderr-elsewhere"),
     pytest.param(("stdout", "stderr"), id="stdin-elsewhere"),
@@ -252,8 +253,13 @@ BLIND = [
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that would create a group."""
-    Project(tmp_path, "groups: []\n").write("groups: [{name: Mentors}]\n")
+    """A project that would create a group, and has a workspace where nobody listens, whose token a command gives."""
+    Project(tmp_path).write("groups: [{name: Mentors}]\n")
+    command = json.dumps([sys.executable, "-c", "print('t' * 20)"])
+    (tmp_path / "lmsconf.yaml").write_text(
+        "workspaces:\n  sandbox: {url: 'sandbox:workspace.db'}\n"
+        f"  live: {{url: 'http://127.0.0.1:1', token: {{command: {command}}}}}\ndefault_workspace: sandbox\n"
+    )
     return tmp_path
 
 
@@ -273,22 +279,23 @@ def test_only_yes_applies(project: Path, answer: str) -> None:
 
 @pytest.mark.parametrize("streams", BLIND)
 @pytest.mark.parametrize(
-    ("words", "hint"),
+    ("words", "code", "told"),
     [
-        (("apply",), "Pass --auto-approve"),
-        (("doctor", "--probe"), "Pass --yes"),
-        (("sandbox", "reset"), "Pass --yes"),
+        ("apply", ExitCode.USAGE, (NO_TERMINAL, "Pass --auto-approve")),
+        ("doctor --probe", ExitCode.USAGE, (NO_TERMINAL, "Pass --yes")),
+        ("sandbox reset", ExitCode.USAGE, (NO_TERMINAL, "Pass --yes")),
+        ("plan --workspace live", ExitCode.ERROR, ("LMSCONF_TOKEN_COMMANDS",)),
     ],
-    ids=["apply", "doctor", "reset"],
+    ids=["apply", "doctor", "reset", "token-command"],
 )
 def test_a_question_that_nobody_sees_is_not_asked(
-    project: Path, words: tuple[str, ...], hint: str, streams: tuple[str, ...]
+    project: Path, words: str, code: ExitCode, told: Sequence[str], streams: tuple[str, ...]
 ) -> None:
-    """Where stdin or stderr is no terminal, the command exits with 64 and names the option to pass."""
-    ran, shown = at_terminal(project, *words, typed="yes\n", streams=streams)
-    assert ran.code == ExitCode.USAGE
-    assert "there is no terminal to ask for approval" in ran.err + shown
-    assert hint in ran.err + shown
+    """Where stdin or stderr is no terminal, the command ends, and names the option or the variable that answers."""
+    env = {"XDG_STATE_HOME": str(project / "state")}
+    ran, shown = at_terminal(project, *words.split(), typed="yes\n", streams=streams, env=env)
+    assert ran.code == code
+    assert [one for one in told if one not in ran.err + shown] == []
     assert QUESTION not in ran.err + ran.out + shown
 
 
@@ -303,33 +310,10 @@ def test_a_sandbox_is_reset_after_a_yes(project: Path, answer: str, code: ExitCo
     assert bool(json.dumps(groups).count("Mentors")) is (code != ExitCode.OK)
 
 
-@pytest.fixture
-def command_project(tmp_path: Path) -> Path:
-    """A project whose token comes from a command, on a port where nobody listens."""
-    command = json.dumps([sys.executable, "-c", "print('t' * 20)"])
-    workspace = f"{{url: 'http://127.0.0.1:1', token: {{command: {command}}}}}"
-    (tmp_path / "lmsconf.yaml").write_text(f"workspaces: {{live: {workspace}}}\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "none.yaml").write_text("groups: []\n")
-    return tmp_path
-
-
-@pytest.mark.parametrize("streams", BLIND)
-def test_a_token_command_is_refused_where_nobody_sees_the_question(
-    command_project: Path, streams: tuple[str, ...]
-) -> None:
-    """The command does not run, and the message names the variable that allows it."""
-    env = {"XDG_STATE_HOME": str(command_project / "state")}
-    ran, shown = at_terminal(command_project, "plan", typed="yes\n", streams=streams, env=env)
-    assert ran.code == ExitCode.ERROR
-    assert "LMSCONF_TOKEN_COMMANDS" in ran.err + shown
-    assert QUESTION not in ran.err + shown
-
-
-def test_a_token_command_is_asked_about_on_a_terminal(command_project: Path) -> None:
+def test_a_token_command_is_asked_about_on_a_terminal(project: Path) -> None:
     """The command is shown with the question; a no ends the command."""
-    env = {"XDG_STATE_HOME": str(command_project / "state")}
-    ran, shown = at_terminal(command_project, "plan", typed="no\n", env=env)
+    env = {"XDG_STATE_HOME": str(project / "state")}
+    ran, shown = at_terminal(project, "plan", "--workspace", "live", typed="no\n", env=env)
     assert ran.code == ExitCode.ERROR
     asked = f"Run it, now and from now on? {QUESTION}"
     assert asked in shown

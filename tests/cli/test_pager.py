@@ -244,16 +244,6 @@ def test_the_line_that_allows_a_guard(root: Path, chosen: list[str], left: int) 
     assert json.loads(run(*at, "plan", "--format", "json").out)["summary"]["update"] == left
 
 
-def test_the_line_of_a_plan_file_names_the_file(root: Path) -> None:
-    """What a guard stops there is allowed for that file."""
-    at, file = ["-C", str(root)], str(root / "plan.json")
-    run(*at, "plan", "--out", file, code=ExitCode.OK)
-    told = run(*at, "apply", file, code=ExitCode.BLOCKED).err
-    pasted = line(told[told.index("lmsconf ") :], "lmsconf ")
-    assert pasted == [*at, "apply", file, "--allow", "removals=2"]
-    run(*pasted, code=ExitCode.OK)
-
-
 def test_the_lines_of_a_drift_report(root: Path) -> None:
     """Both ways out are for the workspace that was looked at."""
     at = ["-C", str(root), "--workspace", "staging"]
