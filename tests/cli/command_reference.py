@@ -1,12 +1,13 @@
 """The pages `commands…` of the guide, from the commands and the exit codes: `python -m tests.cli.command_reference`."""
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any
 
 import click
 
@@ -24,49 +25,10 @@ _END = """\
 """
 
 
-class Chapter(NamedTuple):
-    """A page with the options of some commands: its title, what it is for, and the commands."""
-
-    title: str
-    purpose: str
-    commands: Sequence[str]
-
-
-CHAPTERS: Mapping[str, Chapter] = {
-    "commands-manifests": Chapter(
-        "Commands for manifests",
-        "Look up the options of init, validate, fmt and export.",
-        ("init", "validate", "fmt", "export", "explain", "help", "graph", "completion"),
-    ),
-    "commands-plan": Chapter(
-        "Commands for plans",
-        "Look up the options of plan, apply, drift and fleet.",
-        ("plan", "show", "apply", "drift", "access", "audience", "test", "fleet"),
-    ),
-    "commands-service": Chapter(
-        "Commands for runs and the service",
-        "Look up the options of runs, evidence, doctor, sandbox.",
-        ("runs", "history", "evidence", "unlock", "snapshot", "doctor", "api", "sandbox"),
-    ),
-}
-EXPLAINED: Mapping[str, str] = {
-    "init": "getting-started.md#import-your-workspace",
-    "plan": "review.md",
-    "show": "review.md#publish-a-plan",
-    "apply": "runs-and-recovery.md",
-    "drift": "drift.md",
-    "access": "people.md#what-does-a-person-have",
-    "audience": "people.md#who-is-in-an-audience",
-    "test": "people.md#tests",
-    "fleet": "fleet.md",
-    "runs": "runs-and-recovery.md#see-what-was-done",
-    "history": "evidence.md#history",
-    "evidence": "evidence.md#write-evidence",
-    "unlock": "runs-and-recovery.md#one-run-at-a-time",
-    "snapshot": "review.md#plan-without-a-token",
-    "doctor": "service-dialect.md#learn-the-dialect",
-    "sandbox": "sandbox.md",
-}
+_DATA = json.loads((Path(__file__).parent / "texts" / "command_reference.json").read_text(encoding="utf-8"))
+CHAPTERS: Mapping[str, Mapping[str, Any]] = _DATA["chapters"]
+"""Page → its title, what it is for, and the commands whose options it has."""
+EXPLAINED: Mapping[str, str] = _DATA["explained"]
 """Command → where the guide explains it; the others are explained by their own help text."""
 _FORMAT = "--format"
 _COMMON = 3
@@ -138,7 +100,7 @@ def _shared_rows(path: str) -> Iterator[str]:
 
 def _commands_by_page() -> Iterator[str]:
     for page, chapter in CHAPTERS.items():
-        for name in chapter.commands:
+        for name in chapter["commands"]:
             yield f"| [`{name}`]({page}.md#lmsconf-{name}) | {COMMANDS[name].help.rstrip('.')} |"
 
 
@@ -153,9 +115,9 @@ def _precedence() -> str:
     )
 
 
-def _chapter(chapter: Chapter) -> str:
-    paths = [path for name in chapter.commands for path in _commands() if path.split()[1] == name]
-    return "\n".join([f"# {chapter.title}", "", chapter.purpose, "", *map(_section, paths), _END])
+def _chapter(chapter: Mapping[str, Any]) -> str:
+    paths = [path for name in chapter["commands"] for path in _commands() if path.split()[1] == name]
+    return "\n".join([f"# {chapter['title']}", "", chapter["purpose"], "", *map(_section, paths), _END])
 
 
 def _section(path: str) -> str:

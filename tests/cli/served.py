@@ -1,5 +1,6 @@
-"""The workspace of a project behind a port, and the environment that leads commands there."""
+"""Projects as commands find them: a copy of the quickstart, and a workspace behind a port with the way there."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,13 @@ from lmsconf.workspace.connection import fill_if_empty
 
 TOKEN = "s3cret-" + "token"
 S = TypeVar("S", bound=Sandbox)
+
+
+def quickstart(folder: Path) -> Path:
+    """A copy of the quickstart below that folder, in which nothing has run."""
+    example = Path(__file__).parent.parent.parent / "examples" / "quickstart"
+    ran = shutil.ignore_patterns("*.db*", ".lmsconf")
+    return Path(shutil.copytree(example, folder / "quickstart", ignore=ran))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from cli.served import quickstart
 from flow.project import Project
 from on_terminal import at_terminal, on_terminal
 
@@ -176,7 +176,6 @@ def test_commands_of_other_tools_are_none_of_ours() -> None:
 # A command starts quickly: it imports no library and no package that it does not use.
 
 
-ROOT = Path(__file__).parent.parent.parent
 NEVER = {"httpcore", "h11", "anyio", "asyncio", "jsonschema", "deepdiff", "jinja2", "rich"}
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
@@ -215,9 +214,8 @@ def test_help_lists_every_command_and_imports_none() -> None:
 )
 def test_the_quickstart_imports_only_what_it_uses(command: str, unused: set[str], tmp_path: Path) -> None:
     """A plan on the embedded workspace opens no connection; checking manifests needs no plan."""
-    project = tmp_path / "quickstart"
-    shutil.copytree(ROOT / "examples" / "quickstart", project, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
-    imports("-C", str(project), "apply", "--auto-approve")
-    shown, imported = imports("-C", str(project), command)
+    project = str(quickstart(tmp_path))
+    imports("-C", project, "apply", "--auto-approve")
+    shown, imported = imports("-C", project, command)
     assert unused & imported == set()
     assert shown

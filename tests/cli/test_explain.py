@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -188,20 +188,8 @@ def test_a_body_is_sent_as_it_is_written(project: Path) -> None:
     assert ran.document == {"groupId": "g-2"}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("GET", "groups"),
-        ("GET", "/users/../groups"),
-        ("GET", "/users?limit=5"),
-        ("GET", "/users", "--query", "limit"),
-        ("POST", "/groups", "--body", "{name: x}"),
-        ("POST", "/groups", "--body", '{"name": 1, "name": 2}'),
-        ("BREW", "/coffee"),
-        ("GET",),
-    ],
-)
-def test_a_wrong_command_line_sends_nothing(project: Path, arguments: tuple[str, ...]) -> None:
+@listed_cases("arguments")
+def test_a_wrong_command_line_sends_nothing(project: Path, arguments: Sequence[str]) -> None:
     """A path that leads elsewhere, a query without a value and a body that is no JSON are a wrong command line."""
     assert lmsconf(project, "api", *arguments, code=ExitCode.USAGE).out == ""
 

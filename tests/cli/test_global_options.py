@@ -1,13 +1,12 @@
 """Global options stand before and after the command, and mean the same in both places."""
 
 import re
-import shutil
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cli.command_reference import command_pages, options_of_commands
-from cli.served import TOKEN, served
+from cli.served import TOKEN, quickstart, served
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 
@@ -18,7 +17,6 @@ from lmsconf.render.people_reports import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.support.files import guide_topics, read_guide_page
 
-ROOT = Path(__file__).parent.parent.parent
 REQUEST = re.compile(r"\d\d:\d\d:\d\d\.\d{3}Z GET /\S+ 200 \(\d+ ms\)")
 PEOPLE = "@acme.example"
 
@@ -29,8 +27,7 @@ COMMANDS = [(), *(tuple(path.split()[1:]) for path in options_of_commands())]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The quickstart, with a second workspace."""
-    root = tmp_path_factory.mktemp("projects") / "quickstart"
-    shutil.copytree(ROOT / "examples" / "quickstart", root, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    root = quickstart(tmp_path_factory.mktemp("projects"))
     file = root / "lmsconf.yaml"
     second = 'workspaces:\n  staging: {url: "sandbox:staging.db", seed: workspace.yaml}\n'
     file.write_text(file.read_text(encoding="utf-8").replace("workspaces:\n", second, 1), encoding="utf-8")

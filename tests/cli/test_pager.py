@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -12,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.served import quickstart
 from flow.project import Project
 from flow.shell import lmsconf, run
 from on_terminal import at_terminal
-from texts import text_of
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode
 
 pytestmark = pytest.mark.sampled(day=8)
 
-ROOT = Path(__file__).parent.parent.parent
 SEEN = "cat > seen.txt"
 TERM = {"TERM": "xterm", "NO_COLOR": ""}
 
@@ -29,8 +28,7 @@ TERM = {"TERM": "xterm", "NO_COLOR": ""}
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The quickstart: its plan has more lines than 24."""
-    root = tmp_path_factory.mktemp("pager") / "quickstart"
-    shutil.copytree(ROOT / "examples" / "quickstart", root, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    root = quickstart(tmp_path_factory.mktemp("pager"))
     lmsconf(root, "plan", "--out", "plan.json", "--format", "json", "--output", os.devnull, code=ExitCode.OK)
     return root
 
@@ -45,26 +43,12 @@ def paged(
     return ran.code, shown, file.read_text(encoding="utf-8") if file.exists() else None
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("plan",),
-        ("show", "plan.json"),
-        ("drift",),
-        ("access", "anna.berg@acme.example"),
-        ("audience", "everyone", "--members"),
-        ("explain", "smart_group"),
-        ("help", "drift"),
-        ("help", "plan"),
-        ("help", "--search", "plan"),
-    ],
-    ids=" ".join,
-)
-def test_long_output_is_paged(project: Path, words: tuple[str, ...]) -> None:
+@listed_cases("words")
+def test_long_output_is_paged(project: Path, words: str) -> None:
     """The pager gets all of it, and the terminal nothing else."""
-    usual = lmsconf(project, *words, env={"COLUMNS": "200"})
+    usual = lmsconf(project, *words.split(), env={"COLUMNS": "200"})
     at = {"columns": 200, "rows": 5, "streams": ("stdin", "stdout")}
-    code, shown, text = paged(project, *words, env={"NO_COLOR": "1"}, **at)
+    code, shown, text = paged(project, *words.split(), env={"NO_COLOR": "1"}, **at)
     assert (code, shown) == (usual.code, "")
     assert text is not None
     assert text.splitlines()[-1] == usual.out.splitlines()[-1]
@@ -176,11 +160,11 @@ def test_signals_while_the_pager_runs(project: Path, name: str, code: ExitCode) 
 
 def test_a_signal_while_the_pager_is_fed(tmp_path: Path) -> None:
     """SIGTERM ends a pager that has not read all of the output too."""
-    shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "project")
+    project = quickstart(tmp_path)
     groups = [{"name": f"{number} {'long ' * 40}name"} for number in range(400)]
-    (tmp_path / "project" / "manifests" / "more.yaml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
+    (project / "manifests" / "more.yaml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
     pager = "head -c 1 > /dev/null; kill -TERM $PPID; sleep 20 > /dev/null 2>&1; echo ended > seen.txt"
-    code, _, text = paged(tmp_path / "project", "plan", pager=pager)
+    code, _, text = paged(project, "plan", pager=pager)
     assert (code, text) == (ExitCode.TERMINATED, None)
 
 

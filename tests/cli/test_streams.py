@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
-from cli.served import served
+from cli.served import quickstart, served
 from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
@@ -159,17 +158,6 @@ def test_text_is_for_the_terminal(project: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("option", ["--output", "--out"])
-def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
-    """A pipe with a name is written into; a link to it too."""
-    ran = shell(project, f"mkfifo pipe; ln -s pipe link; cat pipe & lmsconf plan --format json {option} link; wait")
-    assert ran.returncode == ExitCode.OK
-    assert b'"format": "lmsconf.plan/1"' in ran.stdout or b'"format":"lmsconf.plan/1"' in ran.stdout
-    assert (project / "pipe").is_fifo()
-    assert (project / "link").is_symlink()
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize("to", ["| cat", "> result; cat result", ">> result; cat result"])
 def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     """A link like /dev/stdout goes where stdout goes, behind what is there already, and stays."""
@@ -269,9 +257,6 @@ def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> 
 # Files that cannot be written are errors before anything is read, and what a full disk leaves is repaired.
 
 
-QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
-
-
 @listed_cases("arguments", "message")
 def test_a_result_that_cannot_be_kept_is_not_read_for(project: Path, arguments: str, message: str) -> None:
     """Exit 1 with the option's name, and not one request."""
@@ -295,11 +280,11 @@ def test_a_result_that_cannot_be_kept_is_not_read_for(project: Path, arguments: 
 )
 def test_a_result_replaces_the_result_of_an_earlier_run(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """A CSV of people is written again over an empty file and over one of lmsconf."""
-    shutil.copytree(QUICKSTART, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
-    result = tmp_path / "result.csv"
+    root = quickstart(tmp_path)
+    result = root / "result.csv"
     result.touch()
     for _ in range(2):
-        lmsconf(tmp_path, *arguments, code=ExitCode.OK)
+        lmsconf(root, *arguments, code=ExitCode.OK)
         assert result.stat().st_size
 
 
