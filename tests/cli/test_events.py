@@ -15,6 +15,7 @@ from flow.project import Project
 from flow.shell import Ran, lmsconf
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
+from texts import text_of
 from waiting import HANGS, Interruptions, nobody_waits
 
 from lmsconf import __version__
@@ -33,19 +34,8 @@ BY_TYPE = {
     kind: Draft202012Validator({"$ref": f"#/$defs/{kind}_event", "$defs": SCHEMA["$defs"]})
     for kind in (one["$ref"].removeprefix("#/$defs/").removesuffix("_event") for one in SCHEMA["oneOf"])
 }
-SEED = """
-people: [{email: anna@acme.example, admin: true}, {email: bo@acme.example}]
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]
-groups: [{name: Coaches, members: [bo@acme.example]}, {name: Old}]
-content: [{name: Intro}]
-"""
-MANIFESTS = """
-groups:
-  - {name: Coaches, members: [anna@acme.example], about: {owner: hr}}
-  - {name: New}
-smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]
-content_targets: [{content: Intro, assign_to: [{smart_group: Nordics}]}]
-"""
+SEED = text_of(__file__, "events_seed.yaml")
+MANIFESTS = text_of(__file__, "events_manifests.yaml")
 Event = dict[str, Any]
 
 

