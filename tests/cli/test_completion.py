@@ -13,21 +13,12 @@ from pathlib import Path
 
 import pytest
 from flow.shell import lmsconf
+from texts import text_of
 
 from lmsconf.cli import app, run_command_line
 from lmsconf.model.guards import GUARDS
 
-PROJECT = """
-workspaces:
-  sandbox: {url: "sandbox:workspace.db"}
-  production: {url: "https://lms.example/api", token: {command: [touch, ran]}}
-default_workspace: production
-"""
-MANIFESTS = """
-groups: [{name: Sales Nordics}, {name: "Sales: R/D, x"}, {name: "A*"}, {name: "O'Brien", members: [bo@x.example]}]
-content_targets: [{content: GDPR basics, assign_to: [everyone, {smart_group: Old hands}]}]
-absent: {custom_fields: [Old]}
-"""
+PROJECT = text_of(__file__, "completion_project.yaml")
 Values = Callable[..., list[str]]
 
 
@@ -35,7 +26,7 @@ Values = Callable[..., list[str]]
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of a service that nobody answers for, with a command for its token."""
     (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(MANIFESTS)
+    (tmp_path / "manifests" / "all.yaml").write_text(text_of(__file__, "completion_manifests.yaml"))
     (tmp_path / "lmsconf.yaml").write_text(PROJECT)
     monkeypatch.chdir(tmp_path)
     return tmp_path

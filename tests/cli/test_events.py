@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli.served import served
 from flow.project import Project
-from flow.shell import Ran, lmsconf
+from flow.shell import lmsconf
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
 from texts import text_of
@@ -56,12 +56,14 @@ def parsed(text: str) -> list[Event]:
     return events
 
 
-def recorded(project: Path, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[Ran, list[Event]]:
-    """What a command came to, and its events. The last event has the exit code of the command."""
-    ran = lmsconf(project, *arguments, "--events", "events.jsonl", env=env)
+def recorded(
+    project: Path, *arguments: str, env: Mapping[str, str] | None = None, code: ExitCode = ExitCode.OK
+) -> list[Event]:
+    """The events of a command that exits so; the last event has the exit code, too."""
+    ran = lmsconf(project, *arguments, "--events", "events.jsonl", env=env, code=code)
     events = parsed((project / "events.jsonl").read_text())
     assert events[-1]["exit"] == ran.code
-    return ran, events
+    return events
 
 
 def of_type(events: list[Event], name: str) -> list[Event]:
@@ -78,8 +80,7 @@ def test_no_event_is_passed_over() -> None:
 def test_a_plan_is_told_change_by_change(project: Path) -> None:
     """What was read with its counts, each change as in the plan's JSON, the summary, and the exit code."""
     document = lmsconf(project, "plan", "--format", "json").document
-    ran, events = recorded(project, "plan", "--detailed-exitcode")
-    assert ran.code == ExitCode.CHANGES
+    events = recorded(project, "plan", "--detailed-exitcode", code=ExitCode.CHANGES)
     assert (events[0]["format"], events[0]["lmsconf"], events[0]["command"]) == (1, __version__, "plan")
     (manifests,), (read,) = of_type(events, "manifests_read"), of_type(events, "workspace_read")
     assert (manifests["files"], manifests["declared"]) == (1, 4)
@@ -101,7 +102,7 @@ def test_an_apply_is_told_call_by_call(project: Path) -> None:
     """Each call of the plan is started and then ended, once and in the order of what it needs; nothing else is."""
     calls = lmsconf(project, "plan", "--format", "json").document["calls"]
     assert isinstance(calls, list)
-    _, events = recorded(project, "apply", "--auto-approve")
+    events = recorded(project, "apply", "--auto-approve")
     order = {(event["type"], event["id"]): at for at, event in enumerate(events) if event["type"].startswith("call_")}
     assert order.keys() == {(part, call["id"]) for part in ("call_start", "call_end") for call in calls}
     for call in calls:
@@ -120,8 +121,7 @@ def test_an_apply_is_told_call_by_call(project: Path) -> None:
 def test_an_apply_that_fails_halfway(project: Path) -> None:
     """The call that failed has its status and reason, and what needs it is blocked without having been started."""
     with served(project, faults=FaultScript(Fault(operation="smart-groups.create", status=400))) as (_, env):
-        ran, events = recorded(project, "apply", "--auto-approve", env=env)
-    assert ran.code == ExitCode.PARTIAL
+        events = recorded(project, "apply", "--auto-approve", env=env, code=ExitCode.PARTIAL)
     ended = {event["operation"]: event for event in of_type(events, "call_end")}
     failed, blocked = ended["smart-groups.create"], ended["content-targets.create"]
     assert (failed["status"], failed["http_status"], failed["level"]) == ("failed", 400, "error")
@@ -137,8 +137,7 @@ def test_a_request_that_is_sent_again(project: Path, monkeypatch: pytest.MonkeyP
     nobody_waits(monkeypatch)
     refused = Fault(operation="smart-groups.create", status=429, headers={"retry-after": "7"})
     with served(project, faults=FaultScript(refused)) as (_, env):
-        ran, events = recorded(project, "apply", "--auto-approve", env=env)
-    assert ran.code == ExitCode.OK
+        events = recorded(project, "apply", "--auto-approve", env=env)
     (call,) = [event for event in of_type(events, "call_end") if event["operation"] == "smart-groups.create"]
     (retry,) = [event for event in of_type(events, "wait") if event["reason"] == "retry"]
     assert (retry["call"], retry["seconds"], retry["http_status"], retry["attempt"]) == (call["id"], 7, 429, 1)
@@ -167,9 +166,9 @@ def test_waits_for_the_service_have_their_reason(project: Path, monkeypatch: pyt
     (project / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
     Project(project, SEED).write_options("lock: true\nsettle: 20s\n")
     with served(project, faults=Unseen()) as (_, env):
-        ran, events = recorded(project, "apply", "--auto-approve", env=env)
+        events = recorded(project, "apply", "--auto-approve", env=env, code=ExitCode.NOT_CONVERGED)
     waits = {event["reason"]: event["seconds"] for event in reversed(of_type(events, "wait"))}
-    assert (ran.code, waits) == (ExitCode.NOT_CONVERGED, {"lock": 20, "settle": 20})
+    assert waits == {"lock": 20, "settle": 20}
 
 
 def test_ctrl_c_during_an_apply(project: Path) -> None:
@@ -180,8 +179,7 @@ def test_ctrl_c_during_an_apply(project: Path) -> None:
             sent.send()
 
     with Interruptions() as sent, served(project, on_log=interrupt) as (sandbox, env):
-        ran, events = recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env)
-    assert ran.code == ExitCode.INTERRUPTED
+        events = recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env, code=ExitCode.INTERRUPTED)
     statuses = [event["status"] for event in of_type(events, "call_end")]
     assert set(statuses) == {"done", "not_attempted"}
     assert statuses.count("done") == sum(call.writes for call in sandbox.log)
@@ -190,8 +188,7 @@ def test_ctrl_c_during_an_apply(project: Path) -> None:
 def test_a_broken_manifest_has_its_place(project: Path) -> None:
     """Every problem is an event with file, line and column, and nothing is read from the workspace."""
     (project / "manifests" / "all.yaml").write_text("groups:\n  - {nam: X}\n  - {name: Y, members: 3}\n")
-    ran, events = recorded(project, "plan")
-    assert ran.code == ExitCode.ERROR
+    events = recorded(project, "plan", code=ExitCode.ERROR)
     sources = [event["problem"]["source"] for event in of_type(events, "problem")]
     assert {(source["file"], source["line"]) for source in sources} == {("manifests/all.yaml", at) for at in (2, 3)}
     assert not of_type(events, "phase_start")

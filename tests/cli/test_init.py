@@ -155,17 +155,16 @@ def test_wrong_answers_are_refused(tmp_path: Path, options: Sequence[str], reaso
     assert files(tmp_path) == {}
 
 
-def answered(folder: Path, answers: Sequence[str], **env: str) -> tuple[int, str]:
-    """Begins a project on a terminal, where somebody types these answers; gives the exit code and all that is shown."""
-    ran, shown = at_terminal(folder, "init", "lms", typed="".join(f"{answer}\n" for answer in answers), env=env)
-    return ran.code, shown
+def answered(folder: Path, code: ExitCode, *answers: str, **env: str) -> str:
+    """Begins a project on a terminal, where somebody types these answers; gives all that is shown."""
+    typed = "".join(f"{answer}\n" for answer in answers)
+    return at_terminal(folder, "init", "lms", typed=typed, env=env, code=code)[1]
 
 
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     """What the options leave open is asked; a wrong answer is explained and asked for again; nobody has to export."""
-    answers = ["http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "n"]
-    code, shown = answered(tmp_path, answers)
-    assert code == ExitCode.OK, shown
+    answers = ("http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "n")
+    shown = answered(tmp_path, ExitCode.OK, *answers)
     assert "would send the token unencrypted" in shown
     assert "there is no time zone Mars/Olympus" in shown
     assert "export --into" not in shown
@@ -183,8 +182,7 @@ LIVE = ["https://lms.example/api", "live", "LMSCONF_K", "UTC", "none"]
 @pytest.mark.parametrize("number", range(len(LIVE) + 1))
 def test_an_end_of_input_is_a_no(tmp_path: Path, number: int) -> None:
     """Whoever goes away at any of the questions has begun nothing, and is told so."""
-    code, shown = answered(tmp_path, [*LIVE[:number], "\x04"])
-    assert code == ExitCode.ERROR, shown
+    shown = answered(tmp_path, ExitCode.ERROR, *LIVE[:number], "\x04")
     assert "nothing was written" in " ".join(shown.split())
     assert list(tmp_path.iterdir()) == []
 
@@ -194,9 +192,8 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
     (tmp_path / "workspace.yaml").write_text(BOOK_CLUB)
     with served(tmp_path) as (_, env):
-        answers = [env["LMSCONF_URL"], *LIVE[1:], "y"]
-        code, shown = answered(tmp_path, answers, LMSCONF_K=TOKEN, LMSCONF_WORKSPACE="other")
-        assert code == ExitCode.OK, shown
+        answers = (env["LMSCONF_URL"], *LIVE[1:], "y")
+        shown = answered(tmp_path, ExitCode.OK, *answers, LMSCONF_K=TOKEN, LMSCONF_WORKSPACE="other")
         lmsconf(tmp_path / "lms", "plan", "--detailed-exitcode", env={"LMSCONF_K": TOKEN}, code=ExitCode.OK)
     assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
     assert "export --into" not in shown
@@ -212,8 +209,7 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
 def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: ExitCode, reason: str) -> None:
     """Without a token, or with a wrong one, the project is there, and the error stands with the command for later."""
     with served(tmp_path) as (_, env):
-        ended, shown = answered(tmp_path, [env["LMSCONF_URL"], *LIVE[1:], ""], LMSCONF_K=key)
-    assert ended == code, shown
+        shown = answered(tmp_path, code, env["LMSCONF_URL"], *LIVE[1:], "", LMSCONF_K=key)
     assert reason in shown
     assert "lmsconf -C lms export --into" in shown
     assert set(files(tmp_path / "lms")) == {"lmsconf.yaml", "manifests/first.yaml", ".gitignore", *SCHEMAS}
@@ -267,8 +263,7 @@ def project(tmp_path: Path) -> Path:
 def test_only_yes_applies(project: Path, answer: str) -> None:
     """Any other answer, Enter and the end of input among them, exits with 1 and changes nothing."""
     agreed = answer == "yes\n"
-    ran, shown = at_terminal(project, "apply", typed=answer)
-    assert ran.code == (ExitCode.OK if agreed else ExitCode.ERROR)
+    _, shown = at_terminal(project, "apply", typed=answer, code=ExitCode.OK if agreed else ExitCode.ERROR)
     assert shown.count("\nWorkspace sandbox (sandbox:workspace.db), 0 people.\nApply this plan? " + QUESTION) == 1
     assert shown.index("group/Mentors") < shown.index(QUESTION)
     # Above the plan, and above the question; the report stands below both.
@@ -293,8 +288,7 @@ def test_a_question_that_nobody_sees_is_not_asked(
 ) -> None:
     """Where stdin or stderr is no terminal, the command ends, and names the option or the variable that answers."""
     env = {"XDG_STATE_HOME": str(project / "state")}
-    ran, shown = at_terminal(project, *words.split(), typed="yes\n", streams=streams, env=env)
-    assert ran.code == code
+    ran, shown = at_terminal(project, *words.split(), typed="yes\n", streams=streams, env=env, code=code)
     assert [one for one in told if one not in ran.err + shown] == []
     assert QUESTION not in ran.err + ran.out + shown
 
@@ -303,8 +297,7 @@ def test_a_question_that_nobody_sees_is_not_asked(
 def test_a_sandbox_is_reset_after_a_yes(project: Path, answer: str, code: ExitCode) -> None:
     """The question names the file; anything but yes leaves it."""
     lmsconf(project, "apply", "--auto-approve")
-    ran, shown = at_terminal(project, "sandbox", "reset", typed=answer)
-    assert ran.code == code
+    _, shown = at_terminal(project, "sandbox", "reset", typed=answer, code=code)
     assert f"Delete all data in workspace.db and reset it? {QUESTION}" in shown
     groups = json.loads(lmsconf(project, "api", "GET", "/groups").out)
     assert bool(json.dumps(groups).count("Mentors")) is (code != ExitCode.OK)
@@ -313,8 +306,7 @@ def test_a_sandbox_is_reset_after_a_yes(project: Path, answer: str, code: ExitCo
 def test_a_token_command_is_asked_about_on_a_terminal(project: Path) -> None:
     """The command is shown with the question; a no ends the command."""
     env = {"XDG_STATE_HOME": str(project / "state")}
-    ran, shown = at_terminal(project, "plan", "--workspace", "live", typed="no\n", env=env)
-    assert ran.code == ExitCode.ERROR
+    _, shown = at_terminal(project, "plan", "--workspace", "live", typed="no\n", env=env, code=ExitCode.ERROR)
     asked = f"Run it, now and from now on? {QUESTION}"
     assert asked in shown
     assert "Reading" not in shown.partition(asked)[0].rpartition("\x1b[1A\x1b[2K")[2], "a progress bar draws over it"
@@ -323,8 +315,7 @@ def test_a_token_command_is_asked_about_on_a_terminal(project: Path) -> None:
 @pytest.mark.parametrize("streams", [("stdin", "stdout"), ("stdout", "stderr"), ()])
 def test_init_asks_nothing_where_nobody_sees_it(tmp_path: Path, streams: tuple[str, ...]) -> None:
     """A block of a page whose stderr is discarded does not hang: the defaults are taken."""
-    ran, shown = at_terminal(tmp_path, "init", "lms", streams=streams)
-    assert ran.code == ExitCode.OK
+    ran, shown = at_terminal(tmp_path, "init", "lms", streams=streams, code=ExitCode.OK)
     assert "URL of the workspace's API" not in ran.err + shown
     assert (tmp_path / "lms" / "lmsconf.yaml").exists()
 

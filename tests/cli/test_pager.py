@@ -257,22 +257,12 @@ def test_the_line_that_is_reviewed(root: Path) -> None:
 
 
 GUARDS = "guards: {removals: {count: 0}, deletes: {count: 0}}\n"
-GUARDED_SEED = """
-people: [{email: anna@acme.example, answers: {Country: SE}}]
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, "NO"]}]
-groups: [{name: A, members: [anna@acme.example]}, {name: B}]
-smart_groups: [{name: Norwegians, conditions: [{field: Country, choices: ["NO"]}]}]
-"""
-MANIFEST = """
-custom_fields: [{name: Country, choices: ["NO"]}]
-groups: [{name: A, members: []}]
-absent: {groups: [B]}
-"""
+GUARDED_SEED = text_of(__file__, "guarded_seed.yaml")
 
 
 @pytest.fixture
 def guarded_root(tmp_path: Path) -> Path:
-    Project(tmp_path, GUARDED_SEED, GUARDS).write(MANIFEST)
+    Project(tmp_path, GUARDED_SEED, GUARDS).write(text_of(__file__, "guarded_manifests.yaml"))
     return tmp_path
 
 
