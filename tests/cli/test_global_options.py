@@ -74,22 +74,17 @@ def test_two_different_values_are_refused(words: tuple[str, ...], project: Path)
 
 @pytest.mark.parametrize("number", ["nan", "inf", "1e999"])
 @pytest.mark.parametrize(
-    "words",
+    "command",
     [
-        ("plan", "--max-rate"),
-        ("apply", "--max-rate"),
-        ("sandbox", "serve", "--latency"),
-        ("fleet", "plan", "--time-limit"),
-        ("fleet", "plan", "--max-rate"),
-        ("fleet", "matrix", "--format", "github", "--shards", "2", "--max-rate"),
+        *("plan --max-rate", "apply --max-rate", "sandbox serve --latency", "fleet plan --time-limit"),
+        *("fleet plan --max-rate", "fleet matrix --format github --shards 2 --max-rate"),
     ],
-    ids=" ".join,
 )
-def test_a_number_is_finite(words: tuple[str, ...], number: str, tmp_path: Path) -> None:
+def test_a_number_is_finite(command: str, number: str, tmp_path: Path) -> None:
     """What is not is a usage error that names the option, before anything else is looked at."""
-    ran = lmsconf(tmp_path, *words, number)
+    ran = lmsconf(tmp_path, *command.split(), number)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"'{words[-1]}'" in ran.err
+    assert f"'{command.rpartition(' ')[2]}'" in ran.err
     assert "is not a finite number" in ran.err
 
 

@@ -103,14 +103,7 @@ def test_a_problem_shows_nobody(project: Project, command: str, format: str) -> 
 def test_calls_and_problems_about_a_person_keep_their_form(project: Project) -> None:
     """A path about a person that the plan creates stays a path; a problem's address has the label of its change."""
     project.write_options(OPTIONS.replace("min_admins: 1", "min_admins: 2") + "people: {create: true}\n")
-    project.write(
-        "users:\n"
-        "  - {email: bo.canary@canary.example, admin: false}\n"
-        "  - {email: new.canary@canary.example, first_name: N, last_name: C, language: sv, answers: {Country: SE}}\n"
-        "custom_fields: [{name: Track, type: CHOICE, choices: [Full]}]\n"
-        "smart_groups:\n"
-        "  - {name: On track, conditions: [{field: Track, choices: [Full]}], managers: [new.canary@canary.example]}\n"
-    )
+    project.write(text_of(__file__, "masking_created.yaml"))
     out = masked(project, "plan", "--format", "json").out
     document = json.loads(out)
     schema_validator("plan").validate(document)

@@ -48,26 +48,13 @@ def test_problems(tmp_path: Path) -> None:
 
 
 COUNTRIES = 'workspaces: {test: {url: "sandbox:", vars: {countries: [SE, NO]}}}\nvars: {countries: [DE]}\n'
-FOR_EACH = """\
-people_sets: {Unused: []}
-groups: [{name: Coaches $(country), for_each: {country: $(countries)}, about: {why: $$(x)}}]
-absent: {groups: [Old]}
-"""
+FOR_EACH = text_of(__file__, "for_each.yaml")
 
 
 def test_the_manifest_alone_is_on_stdout(tmp_path: Path) -> None:
     """stdout holds one manifest, with the variables of the chosen workspace; notes are on stderr."""
     ran = run(tmp_path, FOR_EACH, "validate", "--expanded", project=COUNTRIES, code=ExitCode.OK)
-    assert ran.out == (
-        "groups:\n"
-        "  - name: Coaches SE\n"
-        "    about: {why: $$(x)}\n"
-        "  - name: Coaches NO\n"
-        "    about: {why: $$(x)}\n"
-        "absent:\n"
-        "  groups:\n"
-        "    - name: Old\n"
-    )
+    assert ran.out == text_of(__file__, "for_each_expanded.yaml")
     assert 'nothing uses the people set "Unused"' in ran.err
 
 
@@ -86,27 +73,18 @@ def test_a_plan_names_the_value(tmp_path: Path) -> None:
 
 def test_an_assignment_that_a_later_folder_replaces_is_printed_once(tmp_path: Path) -> None:
     """As the later folder has it; what else the earlier entry declares stays."""
-    earlier = """\
-content_targets:
-  - {content: [Fire, {name: First aid, id: c-1}], assign_to: [everyone, {group: Sales}]}
-  - {content: Data, assign_to: [everyone]}
-"""
     (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "b.yaml").write_text("""\
-content_targets:
-  - {content: {name: First aid, id: c-1}, mandatory: true, assign_to: [{group: Sales}]}
-  - {content: Data, mandatory: true, assign_to: [everyone]}
-""")
+    (tmp_path / "more" / "b.yaml").write_text(text_of(__file__, "replaced_later.yaml"))
     folders = f"{SANDBOX}manifests: [manifests, more]\n"
-    ran = run(tmp_path, earlier, "validate", "--expanded", project=folders, code=ExitCode.OK)
-    assert yaml.safe_load(ran.out) == {
-        "content_targets": [
-            {"content": "Fire", "assign_to": ["everyone", {"group": "Sales"}]},
-            {"content": {"name": "First aid", "id": "c-1"}, "assign_to": ["everyone"]},
-            {"content": {"name": "First aid", "id": "c-1"}, "mandatory": True, "assign_to": [{"group": "Sales"}]},
-            {"content": "Data", "mandatory": True, "assign_to": ["everyone"]},
-        ]
-    }
+    ran = run(
+        tmp_path,
+        text_of(__file__, "replaced_earlier.yaml"),
+        "validate",
+        "--expanded",
+        project=folders,
+        code=ExitCode.OK,
+    )
+    assert yaml.safe_load(ran.out) == yaml.safe_load(text_of(__file__, "replaced_expanded.yaml"))
 
 
 # Manifests with errors in a code review: `plan` and `validate` write the problems in the format that was asked for.

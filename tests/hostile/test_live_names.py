@@ -215,14 +215,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ownership: {groups: all, smart_groups: all}\nguards: {deletes: off, removals: off, recreates: off}\n"
     )
     sandbox = Sandbox(root / "live.db")
+    course = "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)"
     with sandbox.store.write_transaction() as repository:
         for number, name in enumerate(["GDPR", *LIVE]):
-            repository.execute(
-                "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)",  # noqa: E501  SQL in one piece
-                f"c-{number}",
-                name,
-                name,
-            )
+            repository.execute(course, f"c-{number}", name, name)
     headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
     for name in LIVE:
         body = json.dumps({"name": name}).encode()

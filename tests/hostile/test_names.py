@@ -119,14 +119,6 @@ def test_a_creation_whose_id_is_no_text_is_looked_up(id: object, tmp_path: Path)
 
 
 SAVED_SEED = "people: [{email: anna@acme.example}]\ngroups: [{name: Coaches, members: [anna@acme.example]}]\n"
-COMMANDS = {
-    "plan": ["plan", "--out"],
-    "plan document": ["plan", "--format", "json", "--output"],
-    "plan text": ["plan", "--output"],
-    "snapshot": ["snapshot"],
-    "report": ["apply", "--auto-approve", "--format", "json", "--output"],
-    "doctor": ["doctor", "--output"],
-}
 
 
 @pytest.fixture
@@ -137,18 +129,18 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("command", COMMANDS)
+@listed_cases("command")
 def test_saved_for_its_owner(command: str, project: Path) -> None:
     """A saved file is 0600, in the place of one that others could read, and of a link, whose target stays."""
     other, link = project / "other", project / "out"
     other.write_text("precious")
     other.chmod(0o644)
     link.symlink_to(other)
-    lmsconf(project, *COMMANDS[command], "out", code=0)
+    lmsconf(project, *command.split(), "out", code=0)
     assert (other.read_text(), stat.S_IMODE(other.stat().st_mode)) == ("precious", 0o644)
     assert not link.is_symlink()
     link.chmod(0o644)
-    lmsconf(project, *COMMANDS[command], "out", code=0)
+    lmsconf(project, *command.split(), "out", code=0)
     assert stat.S_IMODE(link.stat().st_mode) == 0o600
     assert not list(project.glob(".out*"))
 
