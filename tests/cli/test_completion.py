@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from flow.project import Project
 from flow.shell import lmsconf
 from texts import text_of
 
@@ -25,8 +26,7 @@ Values = Callable[..., list[str]]
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of a service that nobody answers for, with a command for its token."""
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(text_of(__file__, "completion_manifests.yaml"))
+    Project(tmp_path).write(text_of(__file__, "completion_manifests.yaml"))
     (tmp_path / "lmsconf.yaml").write_text(PROJECT)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -163,10 +163,7 @@ TAKES_WORDS = "lmsconf() { printf '%s\\n' \"$@\" > got; }\n"
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     """A project with one group, whose name would run a command in a shell, and lmsconf in its folder `bin`."""
-    (tmp_path / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
-    (tmp_path / "manifests").mkdir()
-    manifest = {"groups": [{"name": HOSTILE.removeprefix("group/")}]}
-    (tmp_path / "manifests" / "a.yaml").write_text(json.dumps(manifest))
+    Project(tmp_path).write(json.dumps({"groups": [{"name": HOSTILE.removeprefix("group/")}]}))
     program = tmp_path / "bin" / "lmsconf"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lmsconf "$@"\n')

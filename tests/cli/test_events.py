@@ -15,7 +15,7 @@ from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
-from texts import text_of
+from texts import listed_cases, text_of
 from waiting import HANGS, Interruptions, nobody_waits
 
 from lmsconf import __version__
@@ -206,14 +206,7 @@ def test_stdout_has_the_events_and_nothing_else(project: Path) -> None:
     assert "--events - and --format markdown both write to stdout" in clash.err
 
 
-@pytest.mark.parametrize(
-    ("file", "why"),
-    [
-        ("none/events.jsonl", "No such file or directory"),
-        ("manifests", "Is a directory"),
-        ("/dev/full", "No space left"),
-    ],
-)
+@listed_cases("file", "why")
 def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_sent(project: Path, file: str, why: str) -> None:
     """Exit 1, the reason, and not one request."""
     with served(project) as (sandbox, env):

@@ -6,7 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,26 +65,10 @@ def test_which_pager_runs(project: Path) -> None:
     assert "LESS=-S" in (text or "").splitlines()
 
 
-@pytest.mark.parametrize(
-    ("words", "more", "streams"),
-    [
-        pytest.param(("plan", "--no-pager"), {}, ("stdin", "stdout"), id="option-after"),
-        pytest.param(("--no-pager", "plan"), {}, ("stdin", "stdout"), id="option-before"),
-        pytest.param(("plan",), {"LMSCONF_PAGER": ""}, ("stdin", "stdout"), id="empty"),
-        pytest.param(("plan",), {"LMSCONF_PAGER": "cat"}, ("stdin", "stdout"), id="cat"),
-        pytest.param(("plan",), {"TERM": "dumb"}, ("stdin", "stdout"), id="dumb"),
-        pytest.param(("plan",), {}, ("stdin",), id="stdout-elsewhere"),
-        pytest.param(("plan",), {}, ("stdout",), id="stdin-elsewhere"),
-        pytest.param(("plan", "--format", "json"), {}, ("stdin", "stdout"), id="json"),
-        pytest.param(("plan", "--output", "plan.txt"), {}, ("stdin", "stdout"), id="file"),
-        pytest.param(("runs",), {}, ("stdin", "stdout"), id="short"),
-    ],
-)
-def test_what_is_not_paged(
-    project: Path, words: tuple[str, ...], more: dict[str, str], streams: tuple[str, ...]
-) -> None:
+@listed_cases("words", "more", "streams")
+def test_what_is_not_paged(project: Path, words: str, more: dict[str, str], streams: Sequence[str]) -> None:
     """Whatever is no text for a person in front of a terminal, or fits it, or is not wanted in a pager."""
-    code, _, text = paged(project, *words, env=more, streams=streams)
+    code, _, text = paged(project, *words.split(), env=more, streams=streams)
     assert (code, text) == (ExitCode.OK, None)
 
 

@@ -16,6 +16,7 @@ from flow.shell import lmsconf
 from json_schemas import schema_validator
 from rate_limited import NOON, IdleClock, RateLimitFaults, bucket, limit_sandboxes
 from self_signed import make_certificate
+from texts import listed_cases
 from waiting import nobody_waits
 
 from lmsconf import open as open_project
@@ -190,15 +191,7 @@ def told(root: Path, code: ExitCode = ExitCode.ERROR, **env: str) -> tuple[str, 
 
 
 @pytest.mark.sampled(day=2)
-@pytest.mark.parametrize(
-    ("name", "proxy"),
-    [
-        ("HTTPS_PROXY", "socks5://127.0.0.1:1"),
-        ("HTTPS_PROXY", "ftp://x:1"),
-        ("https_proxy", "ftp://me:s3cret@x:1"),
-        ("ALL_PROXY", "ftp://x:1"),
-    ],
-)
+@listed_cases("name", "proxy")
 def test_a_proxy_that_cannot_be_used_names_its_variable(alone: Path, name: str, proxy: str) -> None:
     """The variable and a way out, and nothing of a password that it may hold."""
     message, hint = told(alone, **{name: proxy})

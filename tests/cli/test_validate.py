@@ -9,7 +9,7 @@ import yaml
 from flow.shell import Ran, lmsconf
 from hostile.active_content import JUDGES
 from json_schemas import sarif_log
-from texts import text_of
+from texts import listed_cases, text_of
 from views.document_samples import COMPLETE, EMPTY
 
 from lmsconf.documents import plan_file, reports
@@ -287,15 +287,7 @@ def test_limit_shortens(tmp_path: Path) -> None:
     assert sizes[3] <= 9_000 < sizes[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("--format markdown --limit nowhere", "'nowhere' is neither a number of bytes nor one of github"),
-        ("--format markdown --limit 100", "too few"),
-        ("--limit github", "--limit is for --format markdown"),
-        ("--format html --limit github", "--limit is for --format markdown"),
-    ],
-)
+@listed_cases("arguments", "said")
 def test_limits_that_make_no_sense(arguments: str, said: str, tmp_path: Path) -> None:
     """A place that is not known, or a limit where nothing is shortened, is a wrong command line."""
     assert said in run(tmp_path, MANY, "plan", *arguments.split(), code=ExitCode.USAGE).err

@@ -206,14 +206,7 @@ def test_markdown_in_a_line(around: str, frame: list[str]) -> None:
         assert active_content.markdown(around.replace("{}", escape_markdown(name))) == frame, name
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "No changes. The workspace matches the manifests, but for 2 mentions of people who are not live.",
-        "Apply ended (3 API calls): 48.5 % of the people, from 2026-03-01 at 17:05:00; pass --allow deletes=2!",
-        "Predicted effects on people: 38 people lose content, 4 gain content (estimate).",
-    ],
-)
+@listed_cases("sentence")
 def test_markdown_leaves_sentences_as_they_are(sentence: str) -> None:
     """Marks that do nothing where they stand are not escaped: mails and chats show comments as they are written."""
     assert escape_markdown(sentence) == sentence

@@ -7,6 +7,7 @@ import traceback
 from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -97,19 +98,11 @@ def test_workspace_goes_further_than_the_project(tmp_path: Path) -> None:
     assert other.settings_json()["protect"] == ["group/A", "group/B"]
 
 
-@pytest.mark.parametrize(
-    ("said", "limit"),
-    [
-        ("{count: 5, share: 10%}", GuardLimit(count=5, share=0.1)),
-        ("{count: 5, share: 0.25}", GuardLimit(count=5, share=0.25)),
-        ("{count: off}", GuardLimit(count=None, share=0.1)),
-        ("{share: off}", GuardLimit(count=5, share=None)),
-        ("off", None),
-    ],
-)
-def test_a_limit(tmp_path: Path, said: str, limit: GuardLimit | None) -> None:
+@listed_cases("said", "limit")
+def test_a_limit(tmp_path: Path, said: str, limit: dict[str, Any] | None) -> None:
     """A guard has a count and a share; what is not said keeps its default, and off is said."""
-    assert settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.limits["deletes"] == limit
+    found = settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.limits["deletes"]
+    assert found == (None if limit is None else GuardLimit(**limit))
 
 
 def test_consent_of_the_past(tmp_path: Path) -> None:
@@ -443,15 +436,7 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
     refused()
 
 
-@pytest.mark.parametrize(
-    ("words", "times"),
-    [
-        ("cd ROOT && sh s*.sh", 2),
-        ("test -f ROOT/say.sh; cd ROOT && sh s*.sh", 2),
-        ("cd ~/lms && sh s*.sh", 2),
-        ("sh ROOT/say.sh", 1),
-    ],
-)
+@listed_cases("words", "times")
 def test_a_yes_to_a_command_that_names_the_projects_folder_is_not_kept(
     words: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
