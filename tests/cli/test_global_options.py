@@ -13,7 +13,6 @@ from on_terminal import at_terminal
 from lmsconf.cli.command import GLOBAL_OPTIONS
 from lmsconf.errors import ExitCode
 from lmsconf.model.guards import GuardLimits
-from lmsconf.render.people_reports import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.support.files import guide_topics, read_guide_page
 
@@ -58,16 +57,10 @@ def test_folder_and_workspace_mean_the_same_in_both_places(project: Path, tmp_pa
     assert lmsconf(tmp_path, *chosen, "plan", *chosen) == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--workspace", "staging", "plan", "--workspace", "sandbox"),
-        ("plan", "--workspace", "staging", "--workspace", "sandbox"),
-    ],
-)
-def test_two_different_values_are_refused(words: tuple[str, ...], project: Path) -> None:
+@pytest.mark.parametrize("first", ["--workspace staging plan", "plan --workspace staging"])
+def test_two_different_values_are_refused(first: str, project: Path) -> None:
     """Which workspace is meant must not depend on the order of words."""
-    ran = lmsconf(project, *words)
+    ran = lmsconf(project, *first.split(), "--workspace", "sandbox")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--workspace is given twice, with 'staging' and 'sandbox'." in ran.err
 
@@ -234,7 +227,6 @@ def test_the_page_about_effects_says_what_holds() -> None:
         *("not known", *options, "--allow people=unknown", "programs or purchases", "checked separately"),
     )
     assert [word for word in words if word not in page] == []
-    assert {"email", "causes"} <= set(COLUMNS)
 
 
 # The pages `commands…` of the guide: all commands, options and exit codes, as the program has them.

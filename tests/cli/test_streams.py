@@ -64,16 +64,11 @@ def wanted(folder: Path) -> int:
 
 
 @pytest.mark.sampled
-def test_closed_stdin_is_no_terminal(project: Path) -> None:
-    """Without stdin nobody can be asked: exit 64, and nothing is done."""
+def test_closed_streams(project: Path) -> None:
+    """Without stdin nobody can be asked: exit 64. What goes to a closed stream is lost, and nothing else."""
     ran = shell(project, "lmsconf apply <&-", ExitCode.USAGE)
     assert b"there is no terminal to ask for approval" in ran.stderr
     assert wanted(project) == 2
-
-
-@pytest.mark.sampled
-def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
-    """What goes to a closed stream is lost, and nothing else: the work is done and the exit code tells."""
     planned = shell(project, "lmsconf plan --format json 2>&-", ExitCode.OK)
     assert json.loads(planned.stdout)["summary"]["create"] == 2
     shell(project, "lmsconf apply --auto-approve >&-", ExitCode.OK)

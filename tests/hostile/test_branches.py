@@ -185,11 +185,6 @@ COMMANDS = (
 )
 
 
-def test_there_are_forty() -> None:
-    """Of all sorts: git, links, url, token, command, settings, expansion, names."""
-    assert len(PLANTS) >= 40
-
-
 def test_an_innocent_branch_is_planned(branch: Branch, capfd: pytest.CaptureFixture[str]) -> None:
     """The harness would see requests: the base's own workspace gets them, with the base's credential."""
     branch.write("manifests/all.yaml", MANIFEST.replace("Coaches", "Mentors"))

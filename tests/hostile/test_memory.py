@@ -76,12 +76,16 @@ def content(number: int) -> dict[str, object]:
     return {"courseId": f"c-{number}", "name": f"Content {number}", "contentType": "COURSE", "description": "x" * 500}
 
 
+LISTINGS: Mapping[str, tuple[str, Callable[[int], dict[str, object]], str | None]] = {
+    "/users": ("users", user, "matchCount"),
+    "/groups": ("groups", group, None),
+    "/smart-groups": ("smartGroups", smart, None),
+    "/content/all": ("courses", content, "total"),
+}
+"""Path → what its list is called, a row of it, and the total beside it, if there is one."""
 NORMAL: Mapping[str, Body] = {
-    "/users": page("users", user, 300, "matchCount"),
+    **{path: page(name, row, 3, total) for path, (name, row, total) in LISTINGS.items()},
     "/custom-fields": page("customFields", field, 1),
-    "/groups": page("groups", group, 3),
-    "/smart-groups": page("smartGroups", smart, 3),
-    "/content/all": page("courses", content, 3, "total"),
     **dict.fromkeys(
         ("/groups/g-1/members", "/groups/g-1/managers", "/groups/g-2/members", "/groups/g-2/managers"),
         lambda _: [b'{"userIds": []}'],
@@ -261,15 +265,9 @@ def test_long_answers_leave_the_effects_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("paths", [["/users"], ["/users", "/groups", "/smart-groups", "/content/all"]], ids=str)
 def test_pages_that_never_end_are_left(paths: list[str], tmp_path: Path) -> None:
     """Distinct rows for ever, with no total: the run ends where no workspace is that large."""
-    rows: Mapping[str, tuple[str, Callable[[int], dict[str, object]]]] = {
-        "/users": ("users", user),
-        "/groups": ("groups", group),
-        "/smart-groups": ("smartGroups", smart),
-        "/content/all": ("courses", content),
-    }
 
     def endless_pages(path: str) -> Body:
-        name, row = rows[path]
+        name, row, _ = LISTINGS[path]
         return lambda query: [
             json.dumps({name: [row(int(query["skip"]) + number) for number in range(2_000)]}).encode()
         ]
