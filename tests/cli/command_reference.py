@@ -135,7 +135,8 @@ def _section(path: str) -> str:
 def _said(path: str, context: click.Context) -> Iterator[str]:
     """Usage and first sentence, then the link to what explains the command, or else its help text."""
     usage = " ".join([path, *context.command.collect_usage_pieces(context)])
-    first, *more = _paragraphs(context.command.help or "")
+    paragraphs = inspect.cleandoc(context.command.help or "").split("\n\n")
+    first, *more = (" ".join(paragraph.split()) for paragraph in paragraphs)
     _, *names = path.split()
     target = EXPLAINED.get(names[0])
     link = f" See [{target.partition('.')[0]}]({target})." if target and len(names) == 1 else ""
@@ -158,7 +159,9 @@ def _rows(options: Iterable[click.Option]) -> Iterator[str]:
 
 def _row(option: click.Option) -> str:
     """One line: names, the word for the value, the text, the choices and the default."""
-    value = "" if option.is_flag else f" {option.metavar or ('N' if _is_number(option) else _word(option))}"
+    is_number = isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
+    word = "N" if is_number else option.opts[0].lstrip("-").rpartition("-")[2].upper()
+    value = "" if option.is_flag else f" {option.metavar or word}"
     chosen = f" One of {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
     default = option.default
     shown = f" Default: {default}." if option.show_default and isinstance(default, int | str) else ""
@@ -170,18 +173,6 @@ def _row(option: click.Option) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n")]
-
-
-def _is_number(option: click.Option) -> bool:
-    return isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
-
-
-def _word(option: click.Option) -> str:
-    return option.opts[0].lstrip("-").rpartition("-")[2].upper()
 
 
 def _starred(text: str) -> str:

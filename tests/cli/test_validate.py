@@ -30,14 +30,10 @@ def run(root: Path, manifest: str, *arguments: str, project: str = SANDBOX, code
     return lmsconf(root, *arguments, code=code)
 
 
-def test_valid(tmp_path: Path) -> None:
-    """Sound manifests exit 0 with a count, without a token and without a network."""
+def test_sound_manifests_and_others(tmp_path: Path) -> None:
+    """Without a token and a network: exit 0 with a count, or exit 1 with each problem at its place on stderr."""
     ran = run(tmp_path, "groups: [{name: A}, {name: B, only_in: [production]}]\n", "validate", project=REMOTE)
     assert ran == (ExitCode.OK, "2 resources in 1 file: no errors.\n", "")
-
-
-def test_problems(tmp_path: Path) -> None:
-    """Problems exit 1 and are told on stderr, each at its place."""
     ran = run(tmp_path, "groups: [{nam: A}, {name: B, members: bo}]\n", "validate", project=REMOTE)
     assert (ran.code, ran.out) == (ExitCode.ERROR, "")
     for place in ("manifests/a.yaml:1:10", "manifests/a.yaml:1:11", "manifests/a.yaml:1:39"):
