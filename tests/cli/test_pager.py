@@ -195,16 +195,17 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def line(text: str, begins: str) -> list[str]:
-    """The first line that begins so, as a shell takes it apart, without the program."""
-    return shlex.split(next(one.strip() for one in text.splitlines() if one.strip().startswith(begins)))[1:]
+def offered(text: str) -> list[str]:
+    """The line that is offered first, as a shell takes it apart, without the program."""
+    line = next(one for one in text.splitlines() if " apply " in one and "--allow" in one)
+    return shlex.split(line[line.index("lmsconf ") :])[1:]
 
 
 @pytest.mark.parametrize(("chosen", "left"), [([], 0), (["--only", "group/A"], 1), (["--except", "group/B"], 1)])
 def test_the_line_that_allows_a_guard(root: Path, chosen: list[str], left: int) -> None:
     """It names project, workspace and choice, and so it applies the plan that was shown, and nothing else."""
     at = ["-C", str(root), "--workspace", "staging"]
-    pasted = line(run(*at, "plan", *chosen, code=ExitCode.OK).out, "lmsconf ")
+    pasted = offered(run(*at, "plan", *chosen, code=ExitCode.OK).out)
     assert pasted[:5] == [*at, "apply"]
     run(*pasted, "--auto-approve", code=ExitCode.OK)
     run(*at, "plan", *chosen, "--detailed-exitcode", code=ExitCode.OK)
@@ -248,12 +249,6 @@ GUARDED_SEED = text_of(__file__, "guarded_seed.yaml")
 def guarded_root(tmp_path: Path) -> Path:
     Project(tmp_path, GUARDED_SEED, GUARDS).write(text_of(__file__, "guarded_manifests.yaml"))
     return tmp_path
-
-
-def offered(text: str) -> list[str]:
-    """The line that is offered first, as a shell takes it apart, without the program."""
-    line = next(one for one in text.splitlines() if " apply " in one and "--allow" in one)
-    return shlex.split(line[line.index("lmsconf ") :])[1:]
 
 
 @pytest.mark.parametrize("saved", [False, True], ids=["manifests", "plan-file"])

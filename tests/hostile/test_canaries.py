@@ -136,16 +136,15 @@ def test_a_wrong_token(wrong: str, service: Echo, tmp_path: Path) -> None:
     assert leaking(tmp_path, {**service.env, "LMSCONF_TOKEN": wrong}, "plan", code=7) == []
 
 
-class Broken(httpx.BaseTransport):
-    """A network that fails as nobody foresaw."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        raise RuntimeError("a bug")
-
-
 def test_tracebacks() -> None:
     """An error that nobody foresaw leaves a traceback without the token, and no object on the way shows it."""
-    client = Client("https://lms.example", TOKEN, transport=Broken(), retry=RetryPolicy(sleep=lambda _: None))
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise RuntimeError("a bug")
+
+    client = Client(
+        "https://lms.example", TOKEN, transport=httpx.MockTransport(fail), retry=RetryPolicy(sleep=lambda _: None)
+    )
     with pytest.raises(RuntimeError) as raised:
         client.call("manual-groups.list")
     text = "".join(traceback.format_exception(raised.value))
