@@ -2,13 +2,13 @@
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ci.engines import contents
 from fleet.fleet_project import PROJECT, TABLE, Fleet
 from flow.shell import Ran
 from json_schemas import schema_validator
@@ -199,12 +199,6 @@ def collect(fleet: Fleet, *folders: str, code: int | None = None) -> Ran:
     """Put folders together into the folder `all`. code: what that has to exit with."""
     named = [fleet.root / name for name in folders]
     return fleet.run("fleet", "collect", *named, "--out", fleet.root / "all", code=code)
-
-
-def contents(folder: Path) -> dict[str, str]:
-    """Each file of a folder, without times and the seal over them."""
-    times = re.compile(r'"(?:created_at|expires_at|seal)": ?"[^"]+"')
-    return {path.name: times.sub("", path.read_text()) for path in folder.iterdir()}
 
 
 @pytest.mark.sampled
