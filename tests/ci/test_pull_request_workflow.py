@@ -261,31 +261,22 @@ def test_a_digest_that_the_workflow_did_not_write_is_not_taken(team: Team, forge
 
 
 def test_a_guard_is_allowed_by_its_number(team: Team) -> None:
-    """Started by hand with the digest and the exact number, the plan that a guard stops is applied."""
+    """Started by hand with the digest and the exact number, the plan that a guard stops is applied; by nothing else."""
     team.push("main", "manifests/club.yaml", "absent: {groups: [Book club]}\nx-why: guarded\n")
     text = (team.clone / "lmsconf.yaml").read_text(encoding="utf-8")
     team.push("main", "lmsconf.yaml", text + "guards: {deletes: {count: 0}}\n")
     stopped = team.apply()
     digest = digest_of(stopped)
-    for wrong in ("", "deletes=2"):
-        assert not team.apply(digest=digest, allow=wrong).success
+    injected = ("deletes=1; touch owned", "$(touch owned)", "deletes=1 --auto-approve", "deletes=1\ntouch owned", "*")
+    for wrong in ("", "deletes=2", *injected):
+        ran = team.apply(digest=digest, allow=wrong)
+        assert not ran.success
+        assert ("allow is written as removals=214 people=3" in ran.log) is (wrong in injected)
+        assert not (ran.folder / "owned").exists()
         assert "Book club" in team.groups
     started = team.apply(digest=digest, allow="deletes=1")
     assert started.success, started.log
     assert "Book club" not in team.groups
-
-
-@pytest.mark.parametrize(
-    "allow", ["deletes=1; touch owned", "$(touch owned)", "deletes=1 --auto-approve", "deletes=1\ntouch owned", "*"]
-)
-def test_what_is_allowed_is_nothing_but_guards(team: Team, allow: str) -> None:
-    """An input that is no list of guards with their numbers ends the run before anything is applied."""
-    team.push("main", "manifests/officers.yaml", OFFICERS)
-    started = team.apply(digest=digest_of(team.apply()), allow=allow)
-    assert not started.success
-    assert "allow is written as removals=214 people=3" in started.log
-    assert not (started.folder / "owned").exists()
-    assert "Safety officers" not in team.groups
 
 
 def test_an_issue_that_somebody_else_wrote_is_left_alone(team: Team) -> None:
