@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measuring import exponent, tell, verdict
+from measuring import exponent, options, tell, verdict
 
 from lmsconf.fleet.tasks import FleetTask, TaskRunner
 from lmsconf.model.fleet import FleetAction
@@ -51,7 +51,7 @@ class Figures(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 1000], help="numbers of workspaces")
     parser.add_argument("--step", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -79,40 +79,33 @@ def main() -> None:
 
 def _tell_apart(folder: Path) -> None:
     """Plan and apply in this process, one workspace after the other, and tell what the embedded service took of it."""
-    spent, begun = ServiceTime(), 0.0
+    spent, begun, lock = [0.0], 0.0, threading.Lock()
+
+    def timed(work: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, whose computing is counted in all threads."""
+
+        def counted(*args: Any, **named: Any) -> Any:
+            since = time.thread_time()
+            try:
+                return work(*args, **named)
+            finally:
+                with lock:
+                    spent[0] += time.thread_time() - since
+
+        return counted
+
     for name in ("__init__", "answer", "close_workspace"):
-        setattr(Sandbox, name, spent.timed(getattr(Sandbox, name)))
+        setattr(Sandbox, name, timed(getattr(Sandbox, name)))
     runner, digests = TaskRunner(folder, {}), dict[str, str | None]()
     for action in (FleetAction.PLAN, FleetAction.APPLY):
         for number in range(_APART):
             if number == _WARM:
-                begun, spent.seconds = time.process_time(), 0.0
+                begun, spent[0] = time.process_time(), 0.0
             name = f"w{number:05}"
             entry = runner.run(FleetTask(workspace=name, action=action, out=str(folder), digest=digests.get(name)))
             digests[name] = entry.digest
-        each = [seconds * 1000 / (_APART - _WARM) for seconds in (time.process_time() - begun, spent.seconds)]
+        each = [seconds * 1000 / (_APART - _WARM) for seconds in (time.process_time() - begun, spent[0])]
         tell(f"{action}: {each[0]:.1f} ms of computing each, of which the embedded service {each[1]:.1f} ms")
-
-
-class ServiceTime:
-    """Counts the seconds of computing of functions, in all threads."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._lock = threading.Lock()
-
-    def timed(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, timed."""
-
-        def timed(*args: Any, **named: Any) -> Any:
-            begun = time.thread_time()
-            try:
-                return work(*args, **named)
-            finally:
-                with self._lock:
-                    self.seconds += time.thread_time() - begun
-
-        return timed
 
 
 def _project(folder: Path, size: int) -> None:
@@ -137,9 +130,8 @@ def _coordinate(step: list[str]) -> None:
     """Run one step in this process, and print what it and its workers took."""
     from lmsconf.cli import app, run_command_line
 
-    code = run_command_line(
-        app, ["fleet", *step, "--output", "result.txt", *(["--processes", "2"] * (step[0] != "show"))]
-    )
+    width = [] if step[0] == "show" else ["--processes", "2"]
+    code = run_command_line(app, ["fleet", *step, "--output", "result.txt", *width])
     if code:
         raise SystemExit(f"lmsconf fleet {' '.join(step)} ended with {code}")
     own, workers = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
