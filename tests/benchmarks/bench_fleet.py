@@ -102,7 +102,11 @@ def _tell_apart(folder: Path) -> None:
             if number == _WARM:
                 begun, spent[0] = time.process_time(), 0.0
             name = f"w{number:05}"
-            entry = runner.run(FleetTask(workspace=name, action=action, out=str(folder), digest=digests.get(name)))
+            entry = runner.run(
+                FleetTask(
+                    workspace=name, action=action, url=f"sandbox:{name}.db", out=str(folder), digest=digests.get(name)
+                )
+            )
             digests[name] = entry.digest
         each = [seconds * 1000 / (_APART - _WARM) for seconds in (time.process_time() - begun, spent[0])]
         tell(f"{action}: {each[0]:.1f} ms of computing each, of which the embedded service {each[1]:.1f} ms")

@@ -71,6 +71,7 @@ class NewCode(NamedTuple):
 
 _PASSED, _FAILED, _BROKEN, _ENDED = b".", b"F", b"B", b"E"
 """What a fork writes into its pipe: for each test that passes, before the name of one that fails, and at its end."""
+_FATES: Final = {_FAILED: Outcome.CAUGHT, _ENDED: Outcome.MISSED}
 
 
 def _heard(reading: int, seconds: Iterable[float]) -> tuple[Outcome, str]:
@@ -78,15 +79,8 @@ def _heard(reading: int, seconds: Iterable[float]) -> tuple[Outcome, str]:
     for allowed in (*seconds, _ENDING):
         if not select.select([reading], [], [], allowed)[0]:
             return Outcome.HUNG, ""
-        match os.read(reading, 1):
-            case b".":
-                continue
-            case b"E":
-                return Outcome.MISSED, ""
-            case b"F":
-                return Outcome.CAUGHT, os.read(reading, _READ).decode()
-            case _:
-                return Outcome.BROKEN, ""
+        if (told := os.read(reading, 1)) != _PASSED:
+            return _FATES.get(told, Outcome.BROKEN), os.read(reading, _READ).decode() if told == _FAILED else ""
     return Outcome.BROKEN, ""
 
 
@@ -152,17 +146,12 @@ def other_codes(before: CodeType, after: CodeType) -> dict[CodeType, CodeType]:
     if before == after:
         return {}
     olds, news = ([one for one in code.co_consts if isinstance(one, CodeType)] for code in (before, after))
-    by_place = {(one.co_qualname, one.co_firstlineno): one for one in news}
-    same = len(olds) == len(news)
-    pairs = (
-        zip(olds, news, strict=True)
-        if same
-        else [(one, by_place.get((one.co_qualname, one.co_firstlineno))) for one in olds]
-    )
+    if len(olds) != len(news):  # a function has gone
+        by_place = {(one.co_qualname, one.co_firstlineno): one for one in news}
+        news = [by_place.get((one.co_qualname, one.co_firstlineno), one) for one in olds]
     found = {before: after}
-    for old, new in pairs:
-        if new is not None:
-            found |= other_codes(old, new)
+    for old, new in zip(olds, news, strict=True):
+        found |= other_codes(old, new)
     return found
 
 
