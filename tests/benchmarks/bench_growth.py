@@ -22,20 +22,15 @@ SECONDS = {"apply without effects": 16.0}
 SIZES = (2_000, 5_000, 10_000, 20_000)
 """How many resources; nearly as many are changes."""
 _PLAN = "saved.plan.json"
+_VIEWS = ("markdown", "html", "json")
 COMMANDS: dict[str, Sequence[str]] = {
     "plan": ["plan", "--out", _PLAN],
     "plan without effects": ["plan", "--no-effects"],
-    "plan as markdown": ["plan", "--format", "markdown"],
-    "plan as html": ["plan", "--format", "html"],
-    "plan as json": ["plan", "--format", "json"],
+    **{f"plan as {view}": ["plan", "--format", view] for view in _VIEWS},
     "show": ["show", _PLAN],
-    "show as markdown": ["show", _PLAN, "--format", "markdown"],
-    "show as html": ["show", _PLAN, "--format", "html"],
-    "show as json": ["show", _PLAN, "--format", "json"],
+    **{f"show as {view}": ["show", _PLAN, "--format", view] for view in _VIEWS},
     "drift": ["drift"],
-    "drift as markdown": ["drift", "--format", "markdown"],
-    "drift as html": ["drift", "--format", "html"],
-    "drift as json": ["drift", "--format", "json"],
+    **{f"drift as {view}": ["drift", "--format", view] for view in _VIEWS},
     "export": ["export", "exported"],
     "snapshot": ["snapshot", "saved.snapshot.json"],
     "plan of a snapshot": ["plan", "--snapshot", "saved.snapshot.json"],

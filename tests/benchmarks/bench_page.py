@@ -57,7 +57,21 @@ def main() -> None:
         rounds = [{size: opened(chromium, page) for size, page in pages.items()} for _ in range(repeat)]
         megabytes = {size: page.stat().st_size / 1e6 for size, page in pages.items()}
     middle = {size: Opened(*map(median, zip(*(one[size] for one in rounds), strict=True))) for size in pages}
-    report(repeat, middle, megabytes, made)
+    tell(f"medians of {repeat} openings in turn; the page is made once, in a process of its own")
+    tell("  changes       MB  first paint  browser  elements  made in  by")
+    for size, one in middle.items():
+        run = made.get(size)
+        by = "  (one line)" if run is None else f"  {run.wall:5.1f} s  {run.memory:.0f} MiB"
+        tell(
+            f"  {size:8,}  {megabytes[size]:7.2f}  {one.paint:8.0f} ms {one.memory:4.0f} MiB  {one.elements:8,.0f}{by}"
+        )
+    growth = exponent(SIZES[1:], [made[size].cpu for size in SIZES[1:]])
+    for what, figure, most in (
+        (f"size of the page of {JUDGED:,} changes, MB", megabytes[JUDGED], MEGABYTES),
+        ("its first paint, ms", middle[JUDGED].paint, PAINT),
+        ("growth of making it, from 2,000 to 20,000 changes: N^", growth, 1.05),
+    ):
+        tell(f"  {what} {figure:.2f}  {goal(figure, most)}")
 
 
 def written(size: int, page: Path) -> Run:
@@ -74,25 +88,6 @@ def opened(chromium: Browser, page: Path) -> Opened:
     heap = chromium.call("Runtime.getHeapUsage")
     memory = (heap["usedSize"] + heap["embedderHeapUsedSize"] + heap["backingStorageSize"]) / 2**20
     return Opened(paint, memory, chromium.run("document.querySelectorAll('*').length"))
-
-
-def report(repeat: int, middle: dict[int, Opened], megabytes: dict[int, float], made: dict[int, Run]) -> None:
-    tell(f"medians of {repeat} openings in turn; the page is made once, in a process of its own")
-    tell("  changes       MB  first paint  browser  elements  made in  by")
-    tell(f"  one line           {middle[0].paint:8.0f} ms {middle[0].memory:4.0f} MiB  {middle[0].elements:8,.0f}")
-    for size in SIZES:
-        one, run = middle[size], made[size]
-        tell(
-            f"  {size:8,}  {megabytes[size]:7.2f}  {one.paint:8.0f} ms {one.memory:4.0f} MiB  {one.elements:8,.0f}"
-            f"  {run.wall:5.1f} s  {run.memory:.0f} MiB"
-        )
-    growth = exponent(SIZES[1:], [made[size].cpu for size in SIZES[1:]])
-    for what, figure, most in (
-        (f"size of the page of {JUDGED:,} changes, MB", megabytes[JUDGED], MEGABYTES),
-        ("its first paint, ms", middle[JUDGED].paint, PAINT),
-        ("growth of making it, from 2,000 to 20,000 changes: N^", growth, 1.05),
-    ):
-        tell(f"  {what} {figure:.2f}  {goal(figure, most)}")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 from bench_growth import COMMANDS
-from measuring import LMSCONF, TOKEN, Run, RunningServer, goal, options, process, served, tell, verdict
+from measuring import LMSCONF, TOKEN, RunningServer, goal, options, process, served, tell, verdict
 from workload import FIELDS, PROJECT, Entry, Values, change_some, plant_into, write_manifests
 
 from lmsconf.sandbox.synthetic_seed import generate_seed
@@ -35,14 +35,6 @@ NAMES = (
 """In the order of running: the last one ends the changes."""
 
 
-class Line(NamedTuple):
-    """What a command took."""
-
-    name: str
-    run: Run
-    requests: int
-
-
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="the share of people, groups and assignments")
@@ -54,20 +46,16 @@ def main() -> None:
         parser.error("--only plan has to be given too")
     with _folder(given.keep) as folder, _running(folder, given.share) as (server, env):
         server.operations()
-        lines = []
+        memory = {}
         for name in names:
             run = process([LMSCONF, *COMMANDS[name]], env=env, cwd=folder, expect=2 if name.startswith("drift") else 0)
-            lines.append(Line(name, run, server.operations().total()))
-            _tell(lines[-1])
-    most = max(lines, key=lambda line: line.run.memory)
-    tell(f"  largest memory: {most.run.memory:,.0f} MiB ({most.name}), {goal(most.run.memory, MEBIBYTES)}")
-
-
-def _tell(line: Line) -> None:
-    tell(
-        f"  {line.name:21} {line.run.wall:7.1f} s {line.run.cpu:7.1f} s of computing {line.run.memory:7,.0f} MiB "
-        f"{line.requests:8,} requests  {verdict(line.run.memory, MEBIBYTES)}"
-    )
+            memory[name] = run.memory
+            tell(
+                f"  {name:21} {run.wall:7.1f} s {run.cpu:7.1f} s of computing {run.memory:7,.0f} MiB "
+                f"{server.operations().total():8,} requests  {verdict(run.memory, MEBIBYTES)}"
+            )
+    most = max(memory, key=memory.__getitem__)
+    tell(f"  largest memory: {memory[most]:,.0f} MiB ({most}), {goal(memory[most], MEBIBYTES)}")
 
 
 @contextmanager

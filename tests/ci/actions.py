@@ -93,7 +93,13 @@ class Actions:
         """
         document = yaml.safe_load(git(self._origin, "show", f"{ref}:.github/workflows/{workflow}"))
         assert document["permissions"] == {}
-        self._begin(workflow, ref, event)
+        pull, runs = event.get("pull_request"), self.state["runs"]
+        run = {
+            "path": f".github/workflows/{workflow}@{ref}",
+            "event": "pull_request" if pull else "workflow_dispatch" if event else "push",
+            "head_sha": pull["head"]["sha"] if pull else git(self._origin, "rev-parse", ref),
+        }
+        self.write(runs={**runs, str(len(runs) + 1): run})
         self._older = len(self.state["artifacts"])
         found: dict[str, JobResult] = {}
         results: dict[str, dict[str, Any]] = {}
@@ -105,8 +111,8 @@ class Actions:
                     "repository": "acme/lms",
                     "token": "github-token",
                     "server_url": "https://github.example",
-                    "run_id": str(len(self.state["runs"])),
-                    "event_name": "pull_request" if "pull_request" in event else "push",
+                    "run_id": str(len(runs) + 1),
+                    "event_name": "pull_request" if pull else "push",
                 },
                 "secrets": {} if fork else self._secrets if "environment" in job else {},
                 "vars": self._variables if "environment" in job else {},
@@ -136,15 +142,6 @@ class Actions:
             more = {"matrix": values, "strategy": {"job-index": index}, "steps": {}}
             ran[f"{name} ({', '.join(values.values())})"] = self._job(name, job, ref, {**contexts, **more}, fork)
         return ran
-
-    def _begin(self, workflow: str, ref: str, event: Mapping[str, Any]) -> None:
-        """A run, as GitHub tells of it."""
-        pull = event.get("pull_request")
-        commit = pull["head"]["sha"] if pull else git(self._origin, "rev-parse", ref)
-        name = "pull_request" if pull else "workflow_dispatch" if event else "push"
-        run = {"path": f".github/workflows/{workflow}@{ref}", "event": name, "head_sha": commit}
-        runs = self.state["runs"]
-        self.write(runs={**runs, str(len(runs) + 1): run})
 
     def _job(self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool) -> JobResult:
         self._count += 1

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
 TEMPORARY = "/tmp"  # noqa: S108  of a container, which has nothing else to write to
 _TAG = re.compile(r"\{\{\s*([^}]+?)\s*\}\}")
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")

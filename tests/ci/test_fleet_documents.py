@@ -15,12 +15,11 @@ from referencing import Registry, Resource
 from lmsconf.cli import app, run_command_line
 from lmsconf.project.credentials import DIRS
 
-from .engines import merged
+from .engines import IMAGE, merged
 from .test_workflows import CI, GITLAB_SCHEMA, SCHEMA, judged, recipe
 
 SCHEMAS = os.environ.get("LMSCONF_KUBERNETES_SCHEMAS", "")
 """A folder with `v1.37.0-local-strict` and so on, as the package kubernetes-validate has it."""
-IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
 
 
 @pytest.fixture
@@ -92,8 +91,13 @@ def pods(printed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     ]
 
 
-def test_pods_are_bounded(pods: Sequence[Mapping[str, Any]]) -> None:
-    """Each has the image by its digest, limits, and no right or writable folder that it does not need."""
+def test_pods_are_bounded(printed: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> None:
+    """Each has the image by its digest, limits, and no right or writable folder that it does not need.
+
+    Each Job and Workflow has a time after which it ends, also where no pod can start.
+    """
+    for thing in (printed["argo"], printed["kubernetes"], recipe("kubernetes/fleet-collect.yaml")):
+        assert 0 < thing["spec"]["activeDeadlineSeconds"] <= 6 * 60 * 60
     drift = recipe("kubernetes/drift.yaml")
     model = drift["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (like,) = model["containers"]
@@ -129,12 +133,6 @@ def test_only_pods_that_plan_have_tokens(pods: Sequence[Mapping[str, Any]]) -> N
         else:
             assert ("tokens" in mounts, DIRS in variables) == (False, False)
         assert "envFrom" not in container
-
-
-def test_pods_that_hang_end(printed: Mapping[str, Any]) -> None:
-    """Each Job and Workflow has a time after which it ends, also where no pod can start."""
-    for thing in (printed["argo"], printed["kubernetes"], recipe("kubernetes/fleet-collect.yaml")):
-        assert 0 < thing["spec"]["activeDeadlineSeconds"] <= 6 * 60 * 60
 
 
 def test_plans_of_a_fleet_on_gitlab_are_for_developers(printed: Mapping[str, Any]) -> None:

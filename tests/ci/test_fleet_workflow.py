@@ -48,7 +48,11 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_a_pull_request_has_one_comment_of_all_shards(repository: Repository, tmp_path: Path) -> None:
-    """A workspace that cannot be planned is red, the others are planned, and the comment has them all, as one run."""
+    """A workspace that cannot be planned is red, the others are planned, and the comment has them all, as one run.
+
+    A pull request from a fork has no token, so no job is begun.
+    """
+    assert repository.review("main", fork=True) == {}
     repository.add("workspaces.csv", UNKNOWN)
     repository.push_all("pull")
     ran = repository.review("pull")
@@ -90,8 +94,3 @@ def test_a_missing_shard_is_no_plan(repository: Repository) -> None:
     (comment,) = repository.state["comments"]
     assert "### lmsconf fleet: no plan" in comment["body"]
     assert "apply" not in repository.run(WORKFLOW, "main", {})
-
-
-def test_a_fork_runs_nothing(repository: Repository) -> None:
-    """A pull request from a fork has no token, so no job is begun."""
-    assert repository.review("main", fork=True) == {}

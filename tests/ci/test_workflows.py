@@ -200,29 +200,26 @@ def test_what_it_is_built_from_is_pinned() -> None:
 
 
 def test_it_runs_as_somebody_who_owns_nothing_in_it() -> None:
-    """A number, so that Kubernetes can check it; it is set before the command, and no file is given to that user."""
+    """A number, so that Kubernetes can check it; it is set before the command, and no file is given to that user.
+
+    The page runs it with a read-only file system, and a volume for the journals of apply alone.
+    """
     (user,) = [arguments for name, arguments in instructions() if name == "USER"]
     assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user)
     assert [name for name, _ in instructions()][-2:] == ["USER", "CMD"]
     assert "--chown" not in text_of(FILE)
+    (line,) = re.findall(r"^docker run .+$", text_of(CI / "README.md").replace("\\\n", " "), re.MULTILINE)
+    assert {"--read-only", "--tmpfs", "/tmp", "--cap-drop"} <= set(line.split())  # noqa: S108  of the container
+    assert "/project/.lmsconf" in line
 
 
 def test_it_has_no_secret_and_no_state() -> None:
     """No token comes from a build argument or the environment; git, journals and databases stay outside."""
     assert not re.search(r"token|secret|password", text_of(FILE), re.IGNORECASE)
-    patterns = [
-        line for line in text_of(CI / "container" / "Dockerfile.dockerignore").splitlines() if not line.startswith("#")
-    ]
+    lines = text_of(CI / "container" / "Dockerfile.dockerignore").splitlines()
+    patterns = [line for line in lines if not line.startswith("#")]
     for path in (".git", ".lmsconf", "workspace.db", ".env", "plan.json"):
         assert any(fnmatch(path, pattern) for pattern in patterns), path
-
-
-def test_the_page_shows_how_it_is_run_read_only() -> None:
-    """With a read-only file system, and a volume for the journals of apply alone."""
-    page = text_of(CI / "README.md")
-    (line,) = re.findall(r"^docker run .+$", page.replace("\\\n", " "), re.MULTILINE)
-    assert {"--read-only", "--tmpfs", "/tmp", "--cap-drop"} <= set(line.split())  # noqa: S108  of the container
-    assert "/project/.lmsconf" in line
 
 
 # examples/ci/lmsconf.sh, the commands for any other CI system: run as they are, in order.

@@ -16,7 +16,6 @@ import termios
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +24,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import fill_if_empty
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-_LEFT_BEHIND = shutil.ignore_patterns("*.db*", "*.json", "*.bak", ".lmsconf")
+LEFT_BEHIND = shutil.ignore_patterns("*.db*", "*.json", "*.bak", ".lmsconf")
 URL = "https://lms.example/api"
 TOKEN = "YOUR-TOKEN"
 PORT = "8765"
@@ -64,10 +63,12 @@ class Clone:
 def cloned(part: Part, folder: Path) -> Iterator[Clone]:
     """A fresh clone below that folder, and while it is used the workspace that the part wants served."""
     root = folder / "lmsconf"
-    shutil.copytree(EXAMPLES, root / "examples", ignore=_LEFT_BEHIND)
+    shutil.copytree(EXAMPLES, root / "examples", ignore=LEFT_BEHIND)
     (root / "home").mkdir()
     (root / "home" / ".gitconfig").write_text(_GIT, encoding="utf-8")
-    stand_ins = {PORT: _free_port()}
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        stand_ins = {PORT: str(door.getsockname()[1])}
     if part.serves is None:
         yield Clone(root, root / part.start, stand_ins)
         return
@@ -104,12 +105,6 @@ def follow(part: Part, clone: Clone) -> list[tuple[Step, str]]:
         assert step.code in (None, int(code)), f"{step.line} exits {code}\n{output}\n{problems}"
         followed.append((step, clone.as_on_the_page(output)))
     return followed
-
-
-def _free_port() -> str:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return str(door.getsockname()[1])
 
 
 # A page in Markdown as its readers use it: fenced blocks, the commands in them, and what the commands print.
@@ -154,7 +149,7 @@ class Step:
     def shown(self, printed: str) -> str:
         """The step as the page has it, with the output that it has when that is what was printed."""
         before = self.output or ""
-        return self.before + (before if fits(before, printed) else shortened(masked(printed), before))
+        return self.before + (before if fits(before, printed) else masked(printed))
 
 
 @dataclass(slots=True)
@@ -265,22 +260,6 @@ def fits(shown: str, printed: str) -> bool:
         for line in shown.splitlines()
     )
     return re.fullmatch("".join(lines), printed) is not None
-
-
-def shortened(printed: str, before: str) -> str:
-    """What was printed, without the lines that the page left out before: those like none that it had."""
-    had = [line for line in before.splitlines() if line.strip() != _LEFT_OUT]
-    if len(had) == len(before.splitlines()):
-        return printed
-    kept: list[str] = []
-    lines = printed.splitlines()
-    for number, line in enumerate(lines):
-        if had and (line == had[0] or (had[0] not in lines[number:] and get_close_matches(line, had[:1], 1, 0.7))):
-            had.pop(0)
-            kept.append(line)
-        elif not kept or kept[-1] != _LEFT_OUT:
-            kept.append(_LEFT_OUT)
-    return printed if had else "".join(f"{line}\n" for line in kept)
 
 
 def shown(steps: Iterable[tuple[Step, str]]) -> dict[Block, str]:

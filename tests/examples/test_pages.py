@@ -20,6 +20,7 @@ from lmsconf.project.settings import load_settings
 from lmsconf.workspace.project_manifests import load_manifests
 
 from .clone import (
+    EXAMPLES,
     SHELL,
     Block,
     Part,
@@ -34,7 +35,7 @@ from .clone import (
     rewritten,
     shown,
 )
-from .conftest import EXAMPLES, REPOSITORY
+from .conftest import REPOSITORY
 
 GUIDE = REPOSITORY / "lmsconf" / "guide"
 START = {REPOSITORY / "README.md": ".", REPOSITORY / "CONTRIBUTING.md": "."} | {
@@ -207,17 +208,6 @@ def test_it_applies_whole_and_then_plans_empty(name: str, copy: Copy) -> None:
     assert report["converged"] is True
     text = lmsconf(folder, "plan", "--detailed-exitcode", code=ExitCode.OK).out
     assert "No changes. The workspace matches the manifests." in text
-
-
-@pytest.mark.sampled(day=4)
-def test_acme_shows_every_action_on_every_kind(copy: Copy) -> None:
-    """The first plan of acme creates, changes and deletes some of each kind, and renames."""
-    plan = json.loads(lmsconf(copy("acme"), "plan", "--format", "json").out)
-    kinds = ("custom_field", "group", "smart_group", "content_target")
-    seen = {(change["kind"], change["action"]) for change in plan["changes"]}
-    assert seen == {(kind, action) for kind in kinds for action in ("create", "update", "delete")}
-    renamed = [field["before"] for change in plan["changes"] for field in change["fields"] if field["path"] == "name"]
-    assert sorted(renamed) == ["Coaches", "Cost center", "GDPR champions", "People managers"]
 
 
 @pytest.mark.sampled(day=4)

@@ -15,8 +15,8 @@ from pictures.terminal import drawn
 
 from lmsconf.support.files import guide_topics
 
-from .clone import blocks
-from .conftest import EXAMPLES, REPOSITORY
+from .clone import EXAMPLES, blocks
+from .conftest import REPOSITORY
 from .test_pages import GUIDE, PAGES
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")

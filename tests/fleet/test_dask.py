@@ -199,24 +199,20 @@ def test_another_project_on_the_workers_is_refused(fleet: DaskFleet, cluster: Da
     assert fleet.writes() == 0
 
 
-def test_a_scheduler_that_does_not_answer(fleet: DaskFleet, cluster: DaskCluster) -> None:
-    """Is exit code 8, with the address."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"tls://127.0.0.1:{unused.getsockname()[1]}"
-    code, _, err = fleet.on(cluster._replace(address=address), "plan")
-    assert code == 8
-    assert f"the Dask scheduler {address} cannot be reached" in err
-
-
-def test_a_workspace_that_hangs_is_ended_by_its_time(fleet: DaskFleet, cluster: DaskCluster) -> None:
-    """The others have their results."""
+def test_what_does_not_answer_is_exit_code_8(fleet: DaskFleet, cluster: DaskCluster) -> None:
+    """A scheduler is named by its address; a workspace is ended by its time, and the others have their results."""
     url = fleet.hang("silent")
     code, out, _ = fleet.on(cluster, "plan", "--select", "workspace!=delta", "--time-limit", "4")
     assert code == 8
     assert f"Workspace silent ({url})" in out
     assert "the time limit of 4 seconds is over" in out
     assert "3 with changes, 0 without, 1 failed." in out
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"tls://127.0.0.1:{unused.getsockname()[1]}"
+    code, _, err = fleet.on(cluster._replace(address=address), "plan")
+    assert code == 8
+    assert f"the Dask scheduler {address} cannot be reached" in err
 
 
 def test_an_interrupted_apply_stops_on_the_workers(fleet: DaskFleet, cluster: DaskCluster) -> None:

@@ -15,12 +15,8 @@ def explained(fleet: Fleet, workspace: str) -> dict[str, object]:
 
 
 def test_a_row_is_a_workspace_and_its_labels_are_variables(fleet: Fleet) -> None:
-    """`$(region)` is the region of the workspace's row; `--workspace` takes the name of a row."""
+    """`--workspace` takes the name of a row, `$(region)` is its region; a variable of its own hides a label."""
     assert explained(fleet, "gamma").keys() == {"custom_field/Department", "group/Team us"}
-
-
-def test_variables_of_a_row_stand_over_its_labels(fleet: Fleet) -> None:
-    """The column `vars` sets variables, and one of them hides a label of its name."""
     fleet.write("workspaces.csv", 'name,url,labels,vars\nx,sandbox:,region=eu,"region=north; size=5"\n')
     fleet.write("manifests/a.yaml", 'groups: [{name: "Team $(region) $(size)"}]\n')
     assert explained(fleet, "x").keys() == {"group/Team north 5"}
@@ -122,22 +118,18 @@ def branch(fleet: Fleet) -> Fleet:
 
 @pytest.mark.sampled
 def test_a_workspace_with_another_url_gets_no_request(branch: Fleet) -> None:
-    """The others are planned; the workspace is planned once --trust-project names its url."""
+    """Nor does a new one. The others are planned; the workspace is planned once --trust-project names its url."""
     branch.write("workspaces.csv", TABLE.replace("sandbox:beta.db", "sandbox:other.db"))
     out = branch.command("plan", "--base", "HEAD", code=1).out
     assert "3 workspaces: 2 with changes, 0 without, 1 failed.\n\nWorkspace beta (sandbox:other.db): failed" in out
     assert "workspaces.beta: the url is sandbox:other.db, and in HEAD sandbox:beta.db [trust/url]" in out
     assert not (branch.root / "other.db").exists()
-    out = branch.command("plan", "--base", "HEAD", "--trust-project", "url", code=0).out
-    assert out.startswith("3 workspaces: 3 with changes, 0 without.\n")
-
-
-@pytest.mark.sampled
-def test_a_new_workspace_is_a_difference(branch: Fleet) -> None:
-    """A workspace that the base does not have gets no request either."""
     branch.write("workspaces.csv", f"{TABLE}delta,sandbox:delta.db,region=eu\n")
     out = branch.command("plan", "--base", "HEAD", "--select", "workspace=delta", code=1).out
     assert "workspaces.delta: the url is sandbox:delta.db, and in HEAD not set [trust/url]" in out
+    branch.write("workspaces.csv", TABLE.replace("sandbox:beta.db", "sandbox:other.db"))
+    out = branch.command("plan", "--base", "HEAD", "--trust-project", "url", code=0).out
+    assert out.startswith("3 workspaces: 3 with changes, 0 without.\n")
 
 
 @pytest.mark.sampled

@@ -55,19 +55,9 @@ class Fault:
 
 
 @cache
-def _meaning(text: str) -> list[str]:
-    """The syntax trees of a module's statements."""
-    lines, begin, found = text.splitlines(keepends=True), 0, []
-    for statement in ast.parse(text).body:
-        found.append(_tree("".join(lines[begin : statement.end_lineno])))
-        begin = statement.end_lineno or begin
-    return found
-
-
-@cache
-def _tree(statement: str) -> str:
-    """The syntax tree of a statement; a fault changes one of the many in a file."""
-    return ast.dump(ast.parse(statement))
+def _meaning(text: str) -> str:
+    """The syntax tree of a module."""
+    return ast.dump(ast.parse(text))
 
 
 def faults() -> dict[str, Fault]:
