@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -252,7 +252,11 @@ def test_no_secret_is_at_the_scheduler(fleet: DaskFleet, cluster: DaskCluster) -
     fleet.plan()
     fleet.services["delta"].keys = Sandbox(token="another").keys
     with fleet.start_apply(cluster, "--max-failures", "9") as process:
-        with _stopped(_processes("lmsconf.fleet.worker")):  # an apply that ended would be on no page
+        with ExitStack() as stack:  # an apply that ended would be on no page
+            for worker in _processes("lmsconf.fleet.worker"):
+                with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                    worker.suspend()
+                    stack.callback(worker.resume)
             dumps = [memory(cluster.scheduler), pages(cluster.dashboard)]
         out, err = process.communicate(timeout=60)
     assert process.returncode == 7, out + err
@@ -262,22 +266,6 @@ def test_no_secret_is_at_the_scheduler(fleet: DaskFleet, cluster: DaskCluster) -
     assert b"lmsconf-apply" in dumps[1]
     for canary in (KEY, *TOKENS.values()):
         assert [number for number, dump in enumerate(dumps) if canary.encode() in dump] == []
-
-
-@contextmanager
-def _stopped(processes: Iterable[psutil.Process]) -> Iterator[None]:
-    """Let processes wait until the block ends, and at least one of them."""
-    stopped = []
-    for process in processes:
-        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-            process.suspend()
-            stopped.append(process)
-    assert stopped
-    try:
-        yield
-    finally:
-        for process in stopped:
-            process.resume()
 
 
 def memory(pid: int) -> bytes:

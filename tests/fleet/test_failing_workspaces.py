@@ -8,49 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 from fleet.fleet_project import CALLS, Fleet, ServedFleet, kill, wait_for_orphans, workers
-from msgspec.structs import replace
 from waiting import HANGS, Interruptions, awaited
 
-from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.fleet.tasks import FleetTask
-from lmsconf.fleet.waves import apply_waves, read_applied
-from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
-
-
-def test_what_was_applied_before_the_engine_fails_is_kept(tmp_path: Path) -> None:
-    """The results of the wave so far stand in apply.json, so that the next run does the rest."""
-    entry = FleetEntry(
-        workspace="a", url="sandbox:", labels={}, exit=ExitCode.CHANGES, digest="1", summary={"create": 1}
-    )
-    planned = [entry, replace(entry, workspace="b")]
-
-    def engine(tasks: Sequence[FleetTask], listener: Callable[[FleetEntry], None]) -> None:
-        listener(replace(entry, exit=ExitCode.OK))
-        raise LmsconfError("the scheduler is lost")
-
-    with pytest.raises(LmsconfError, match="the scheduler is lost"):
-        apply_waves(
-            {"*": planned},
-            None,
-            tmp_path,
-            None,
-            engine=engine,
-            make_task=lambda entry: FleetTask(workspace=entry.workspace, action=FleetAction.APPLY, url=entry.url),
-            listen=lambda label, tasks: nullcontext(lambda entry: None),
-            max_failures=0,
-            created_at="",
-        )
-    applied = read_applied(tmp_path, None)
-    assert applied is not None
-    assert [(entry.workspace, entry.exit) for entry in applied.entries] == [("a", ExitCode.OK)]
 
 
 @pytest.mark.sampled

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Self
 
 import msgspec
@@ -333,10 +334,12 @@ def test_an_empty_scheduler_is_not_that_of_the_configuration(fleet: Fleet) -> No
 
 
 class AnsweringClient:
-    """A client of Dask whose only worker answers each task without running it: the first one with nothing."""
+    """A client of Dask whose only worker answers each task without running it. answers: those that are wrong."""
+
+    answers: Mapping[str, object] = {}
 
     def __init__(self, *_: object, **__: object) -> None:
-        self.wait_for_workers = self.close = self.run = self.release = lambda *_, **__: None
+        self.wait_for_workers = self.close = self.run = self.release = self.clear = lambda *_, **__: None
 
     def __enter__(self) -> Self:
         return self
@@ -352,16 +355,41 @@ class AnsweringClient:
         return self
 
     def result(self) -> str:
-        entry = {"workspace": self.name, "url": "sandbox:", "labels": {}, "exit": 0}
-        return json.dumps({} if self.name == "alpha" else {"entry": entry})
+        return json.dumps(self.answers.get(self.name, entry_of(self.name)))
 
 
-def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def entry_of(workspace: str) -> dict[str, object]:
+    """What a worker returns of a workspace in which all went well."""
+    return {"entry": {"workspace": workspace, "url": "sandbox:", "labels": {}, "exit": 0}}
+
+
+DASK = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """The wrong answers of Dask's worker."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "Client", AnsweringClient)
+    monkeypatch.setattr(distributed, "Event", AnsweringClient)
+    monkeypatch.setattr(AnsweringClient, "answers", found := dict[str, object]())
+    return found
+
+
+def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, answers: dict[str, object]) -> None:
     """The other workspaces have theirs."""
-    monkeypatch.setattr(pytest.importorskip("distributed"), "Client", AnsweringClient)
-    out = fleet.command("validate", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", code=8).out
+    answers["alpha"] = {}
+    out = fleet.command("validate", *DASK, code=8).out
     assert out.startswith("3 workspaces: the manifests of 2 have no errors, 1 failed.\n")
     assert "the Dask scheduler has lost the task" in out
+
+
+def test_what_was_applied_before_the_engine_fails_is_kept(fleet: Fleet, answers: dict[str, object]) -> None:
+    """The results of the wave so far stand in apply.json, so that the next run does the rest."""
+    fleet.plan()
+    answers["beta"] = entry_of("gamma")
+    assert "the result of another task than beta" in fleet.apply(*DASK, code=1).err
+    assert fleet.exits() == {"alpha": 0}
 
 
 def test_the_extra_is_named_where_it_is_missing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

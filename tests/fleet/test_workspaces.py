@@ -1,9 +1,9 @@
 """Workspaces of a table, their labels, and folders of manifests on top of each other."""
 
 import json
-import subprocess
 
 import pytest
+from ci.actions import commit, git
 from fleet.fleet_project import BASE, PROJECT, TABLE, Fleet
 from texts import listed_cases
 
@@ -107,12 +107,8 @@ def test_a_wrong_guard_or_label_is_named(fleet: Fleet, project: str, message: st
 def branch(fleet: Fleet) -> Fleet:
     """The project in a repository, with one commit."""
     fleet.write(".gitignore", "*.db\nout/\n.lmsconf/\n")
-    for command in (
-        ("init", "--quiet"),
-        ("add", "--all"),
-        ("-c", "user.name=Anna", "-c", "user.email=anna@x.example", "commit", "--quiet", "--message", "First"),
-    ):
-        subprocess.run(["git", "-C", fleet.root, *command], check=True)
+    git(fleet.root, "init", "--quiet")
+    commit(fleet.root)
     return fleet
 
 

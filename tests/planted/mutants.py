@@ -42,17 +42,9 @@ def modules(root: Path = ROOT) -> list[str]:
     return [*(file.relative_to(root).as_posix() for file in files), *(f"lmsconf/{name}.py" for name in alone)]
 
 
+_SWAPPED: Final = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
 _COMPARED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
+    one: other for pair in _SWAPPED for one, other in (pair, pair[::-1])
 }
 _ORDERED: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _DROPPED: Final = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break)

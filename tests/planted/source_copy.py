@@ -62,17 +62,11 @@ def _meaning(text: str) -> str:
 
 def faults() -> dict[str, Fault]:
     """Every fault by its name, in the order of the list."""
-    found = tomllib.loads(_LIST.read_text(encoding="utf-8"))["fault"]
-    made = [
-        Fault(
-            name=one["name"],
-            harm=one["harm"],
-            edits=tuple(Edit(**edit) for edit in one["edit"]),
-            tests=tuple(one["tests"]),
-        )
-        for one in found
-    ]
-    return {fault.name: fault for fault in made}
+    listed = tomllib.loads(_LIST.read_text(encoding="utf-8"))["fault"]
+    return {
+        one["name"]: Fault(one["name"], one["harm"], tuple(Edit(**edit) for edit in one["edit"]), tuple(one["tests"]))
+        for one in listed
+    }
 
 
 _COPIED: Final = ("lmsconf", "schemas", "tests", "examples", "README.md", "CONTRIBUTING.md", "pyproject.toml")
