@@ -272,9 +272,10 @@ class Judge:
         }
         if not tests:
             return RunResult(Outcome.MISSED, 0.0, "")
+        found = RunResult(Outcome.BROKEN, 0.0, "")
         if known.imported.isdisjoint(mutant.lines):
             found = self._forks.judged(mutant.codes, tests)
-        else:
+        if found.fate is Outcome.BROKEN:
             found = self._tried({mutant.file: mutant.text}, list(tests), _STARTING + sum(tests.values()))
         by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
         if by and by not in self._sound:
