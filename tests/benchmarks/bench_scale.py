@@ -44,7 +44,9 @@ def main() -> None:
     names = [name for name in NAMES if given.only is None or name in given.only]
     if "plan" not in names and any(name.startswith("show") for name in names):
         parser.error("--only plan has to be given too")
-    with _folder(given.keep) as folder, _running(folder, given.share) as (server, env):
+    with tempfile.TemporaryDirectory() as temporary, _running(given.keep or Path(temporary), given.share) as running:
+        folder, server = running
+        env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
         server.operations()
         memory = {}
         for name in names:
@@ -59,17 +61,9 @@ def main() -> None:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    """A folder for the project: the one to keep, or one for this run."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
-
-
-@contextmanager
-def _running(folder: Path, share: float) -> Iterator[tuple[RunningServer, dict[str, str]]]:
-    """The project in the folder, a copy of its seeded workspace behind a server, and the environment that names it."""
+def _running(folder: Path, share: float) -> Iterator[tuple[Path, RunningServer]]:
+    """The folder with the project, and a server of a copy of its seeded workspace."""
+    folder.mkdir(parents=True, exist_ok=True)
     seeded, database = folder / "seeded.db", folder / "workspace.db"
     if not seeded.exists():
         _make_project(folder, share)
@@ -78,7 +72,7 @@ def _running(folder: Path, share: float) -> Iterator[tuple[RunningServer, dict[s
     for saved in folder.glob("saved.*.json"):
         saved.unlink()
     with served(database, folder / "log.jsonl") as server:
-        yield server, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+        yield folder, server
 
 
 def _make_project(folder: Path, share: float) -> None:

@@ -1,6 +1,6 @@
 """README, guide and the examples' pages: every command on them does what they say, and prints what they show.
 
-`page.py` says what comments in a page mean to these tests.
+`clone.py` says what comments in a page mean to these tests.
 """
 
 import json
