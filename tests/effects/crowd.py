@@ -9,11 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from flow.altered_service import Edit, connected
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from msgspec.structs import replace
 
 from effects.evaluator import LONG_PAGES, Look, look
+from lmsconf.model.plan import Plan
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 CROWD: Final = [f"p{number:02}@acme.example" for number in range(60)]
 QUIET: Final = "guards: {deletes: off, removals: off, recreates: off, refusals: off, answers: off, updates: off}\n"
@@ -27,13 +32,13 @@ def some(start: int, end: int) -> str:
 
 def people(number: int = 60) -> str:
     """The fields and the people: half of them answer A, half B; each tenth also has the skill x."""
-    return f"""
+    return """
 custom_fields:
-  - {{name: Dept, type: CHOICE, choices: [A, B, C]}}
-  - {{name: Skills, type: MULTI_SELECT, choices: [x, y]}}
+  - {name: Dept, type: CHOICE, choices: [A, B, C]}
+  - {name: Skills, type: MULTI_SELECT, choices: [x, y]}
 people:
-  - {{email: root1@acme.example, admin: true}}
-  - {{email: root2@acme.example, admin: true}}
+  - {email: root1@acme.example, admin: true}
+  - {email: root2@acme.example, admin: true}
 """ + "".join(
         f"  - {{email: p{n:02}@acme.example, answers: {{Dept: {'AB'[n % 2]}, Skills: [{'yx'[n % 10 > 0]}]}}}}\n"
         for n in range(number)
@@ -118,6 +123,14 @@ def applied(it: Project, *allow: str, more: tuple[str, ...] = ()) -> Ran:
 def document(it: Project, *more: str) -> dict[str, Any]:
     """The plan as JSON."""
     return lmsconf(it.root, "plan", "--format", "json", *more, code=0).document
+
+
+def plan_of_people(it: Project, edits: Mapping[str, Edit]) -> Plan:
+    """The plan with the rows of `--people` where the service answers as the edits say."""
+    settings = it.settings
+    with connected(it, edits) as connection:
+        workspace = WorkspaceReader(settings=settings, connection=connection)
+        return workspace.plan(load_manifests(settings), replace(settings.policy, people=True))
 
 
 def guard(plan: Mapping[str, Any], name: str = "people") -> dict[str, Any]:
