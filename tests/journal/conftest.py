@@ -1,9 +1,11 @@
 """One small project with a workspace that tells when something is about to be written to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import httpx
 import pytest
@@ -73,12 +75,13 @@ class JournalProject:
         """A journal of the plan, by a clock that ticks."""
         return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, **KEEP_ALL, clock=TickingClock(), **more)
 
-    def applied(self) -> tuple[Plan, ApplyReport, Path]:
-        """The plan, carried out, and where its journal is."""
-        plan = self.plan()
-        with self.begin(plan) as journal:
-            report = execute(self.workspace, plan, meta={}, journal=journal)
-        return plan, report, journal.path
+    def applied(
+        self, plan: Plan, apply: Mapping[str, Any] = MappingProxyType({}), **more: Callable[[int], None]
+    ) -> tuple[ApplyReport, Path]:
+        """The report of the plan, carried out, and where its journal is. apply: what else an apply is given."""
+        with self.begin(plan, **more) as journal:
+            report = execute(self.workspace, plan, meta={}, journal=journal, **apply)
+        return report, journal.path
 
     @property
     def writes(self) -> list[str]:

@@ -5,12 +5,12 @@ import json
 import os
 import resource
 import stat
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from basis.repository import git, init
 from flow.project import Project as Folder
 from flow.project import runs_of
 from flow.shell import lmsconf as command
@@ -108,29 +108,33 @@ def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -
     assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
 
 
-def as_before_chains(journal: Path) -> None:
-    """Make a journal one of an earlier version, which wrote no link to the run before it."""
+def without_link(journal: Path) -> None:
+    """Make a journal one of an earlier version, which wrote neither its plan's digest nor a link to the run before."""
     opening, *rest = journal.read_bytes().splitlines(keepends=True)
-    entry = json.loads(opening)
-    old = {key: value for key, value in entry.items() if key not in ("chain", "plan_sha256", "sum")}
+    old = {key: value for key, value in json.loads(opening).items() if key not in ("chain", "plan_sha256", "sum")}
     journal.write_bytes(encode_line(old) + b"".join(rest))
 
 
 def test_each_run_names_the_one_before_it(folder: Folder) -> None:
-    """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own."""
+    """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own.
+
+    A run keeps how many groups there were when it was planned, and when it was verified.
+    """
     first, second = apply_group(folder, "One"), apply_group(folder, "Two")
     folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE)
     box = lmsconf.open(folder.root, workspace="box", environ={})
     box.apply(box.plan(), approve=lambda plan: True)
     other = find_run(folder.root, "latest").name
-    third = apply_group(folder, "Three")
-    links = {name: find_run(folder.root, name).opening.chain for name in (first, second, other, third)}
-    assert [links[name].number for name in (first, second, other, third)] == [1, 2, 1, 3]
-    assert [links[name].previous for name in (first, second, other, third)] == [None, first, None, second]
-    for name in (second, third):
-        content = (runs(folder) / f"{links[name].previous}.jsonl").read_bytes()
-        assert links[name].previous_sha256 == hashlib.sha256(content).hexdigest()
-    assert links[third].oldest == first
+    names = (first, second, other, apply_group(folder, "Three"))
+    kept = {name: find_run(folder.root, name) for name in names}
+    links = [kept[name].opening.chain for name in names]
+    assert [(link.number, link.previous) for link in links] == [(1, None), (2, first), (1, None), (3, second)]
+    assert links[3].oldest == first
+    for link in (links[1], links[3]):
+        content = (runs(folder) / f"{link.previous}.jsonl").read_bytes()
+        assert link.previous_sha256 == hashlib.sha256(content).hexdigest()
+    read = [part for name in (first, second) for part in (kept[name].opening.before, kept[name].ending.after)]
+    assert [one.rows["group"] for one in read] == [1, 2, 2, 3]
 
 
 def test_a_run_keeps_only_the_people_in_its_changes(tmp_path: Path) -> None:
@@ -146,17 +150,10 @@ groups: [{name: Coaches, members: [anna@acme.example]}, {name: Others, members: 
     assert [person["email"] for person in json.loads(kept.read_text())["user"]] == ["anna@acme.example"]
 
 
-def test_each_run_records_the_workspace_before_and_after_it(folder: Folder) -> None:
-    """A run keeps how many groups there were when it was planned, and when it was verified."""
-    first, second = (find_run(folder.root, apply_group(folder, name)) for name in ("One", "Two"))
-    read = [first.opening.before, first.ending.after, second.opening.before, second.ending.after]
-    assert [one.rows["group"] for one in read] == [1, 2, 2, 3]
-
-
 def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     """Journals of earlier versions are no part of it, and are still listed; later runs go on with the chain."""
     first = apply_group(folder, "One")
-    as_before_chains(runs(folder) / f"{first}.jsonl")
+    without_link(runs(folder) / f"{first}.jsonl")
     link = find_run(folder.root, apply_group(folder, "Two")).opening.chain
     assert (link.number, link.previous, link.oldest) == (1, None, first)
     second = find_run(folder.root, "latest").name
@@ -268,13 +265,6 @@ def run_at(scene: JournalProject) -> Callable[..., Path]:
     return run
 
 
-def without_link(journal: Path) -> None:
-    """Make a journal one of an earlier version, which wrote no link to the run before it."""
-    opening, *rest = journal.read_bytes().splitlines(keepends=True)
-    old = {key: value for key, value in json.loads(opening).items() if key not in ("chain", "sum")}
-    journal.write_bytes(encode_line(old) + b"".join(rest))
-
-
 def previous(scene: JournalProject, journal: Path) -> str | None:
     """The run that the header of a journal names as the one before it."""
     link = dict(read_headers(scene.root))[journal].chain
@@ -345,80 +335,61 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
 # The commit of the manifests in the header of a journal, and whether the files are as in it.
 
 
-def git(committed: Path, *arguments: str) -> str:
-    words = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org", *arguments]
-    return subprocess.run(words, cwd=committed, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.fixture(params=[".", "below/project"])
 def committed(tmp_path: Path, request: pytest.FixtureRequest) -> Folder:
     """A committed project, at the top of its repository or below it."""
-    made = Folder(tmp_path / request.param, "groups: [{name: Coaches}]")
-    made.write("groups: [{name: A}]\n")
-    made.write("groups: [{name: B}]\n", "more.yaml")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "one")
+    made = uncommitted(tmp_path / request.param)
+    init(tmp_path)
     return made
 
 
-def recorded(committed: Folder) -> ManifestsCommit:
-    assert command(committed.root, "apply", "--auto-approve").code == ExitCode.OK
-    header = find_run(committed.root, "latest").opening
+def uncommitted(root: Path) -> Folder:
+    made = Folder(root, "groups: [{name: Coaches}]")
+    made.write("groups: [{name: A}]\n")
+    made.write("groups: [{name: B}]\n", "more.yaml")
+    return made
+
+
+def recorded(project: Folder, *plan: str) -> ManifestsCommit:
+    assert command(project.root, "apply", *(plan or ["--auto-approve"])).code == ExitCode.OK
+    header = find_run(project.root, "latest").opening
     assert header is not None
     assert header.commit is not None
     return header.commit
 
 
-def test_clean_manifests_have_their_commit(committed: Folder) -> None:
-    """Files beside the manifests do not matter."""
-    (committed.root / "notes.txt").write_text("not committed")
-    assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=True)
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "change",
+    ("change", "clean"),
     [
-        lambda committed: committed.write("groups: [{name: A}, {name: C}]\n"),
-        lambda committed: committed.write("groups: [{name: C}]\n", "new.yaml"),
-        lambda committed: (committed.root / "manifests" / "more.yaml").unlink(),
-        lambda committed: committed.write_options("settle: 1s\n"),
+        (lambda committed: (committed.root / "notes.txt").write_text("not committed"), True),
+        (lambda committed: committed.write("groups: [{name: A}, {name: C}]\n"), False),
+        (lambda committed: committed.write("groups: [{name: C}]\n", "new.yaml"), False),
+        (lambda committed: (committed.root / "manifests" / "more.yaml").unlink(), False),
+        (lambda committed: committed.write_options("settle: 1s\n"), False),
     ],
-    ids=["changed", "new", "deleted", "project file"],
+    ids=["a file beside them", "changed", "new", "deleted", "project file"],
 )
-def test_uncommitted_changes_are_recorded(committed: Folder, change: Callable[[Folder], None]) -> None:
-    """A manifest that was changed, is new, or was deleted, and a changed project file."""
+def test_uncommitted_changes_are_recorded(committed: Folder, change: Callable[[Folder], None], clean: bool) -> None:
+    """A manifest that was changed, is new, or was deleted, and a changed project file; other files do not matter."""
     change(committed)
-    assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=False)
+    assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=clean)
 
 
-def test_manifests_of_another_plan_have_no_commit(committed: Folder) -> None:
-    """A plan file from elsewhere: the commit here says nothing about it."""
-    assert command(committed.root, "plan", "--out", "plan.json").code == ExitCode.OK
-    committed.write("groups: [{name: A}, {name: C}]\n")
-    assert command(committed.root, "apply", "plan.json").code == ExitCode.OK
-    header = find_run(committed.root, "latest").opening
-    assert header is not None
-    reason = "the plan was made from other manifests than those in this folder"
-    assert header.commit == ManifestsCommit(reason=reason)
-
-
-def test_a_repository_without_a_commit_does_not_stop_a_run(tmp_path: Path) -> None:
-    """The reason is recorded."""
-    made = Folder(tmp_path / "project", "groups: [{name: Coaches}]")
-    made.write("groups: [{name: A}]\n")
-    git(made.root, "init", "-q")
-    assert recorded(made) == ManifestsCommit(reason="the repository has no commit yet")
-
-
-def test_a_project_outside_git_is_told_before_its_manifests_are_read(tmp_path: Path) -> None:
-    """That the manifests are others than those of the plan does not matter then."""
-    made = Folder(tmp_path / "project", "groups: [{name: Coaches}]")
-    made.write("groups: [{name: A}]\n")
+@pytest.mark.parametrize(
+    ("repository", "more", "reason"),
+    [
+        (init, ", {name: C}", "the plan was made from other manifests than those in this folder"),
+        (lambda root: git(root, "init", "-q"), "", "the repository has no commit yet"),
+        (lambda root: None, ", {name: C}", "the project is in no git repository"),
+    ],
+    ids=["committed", "empty", "none"],
+)
+def test_manifests_of_another_plan_have_no_commit(
+    tmp_path: Path, repository: Callable[[Path], object], more: str, reason: str
+) -> None:
+    """A plan file from elsewhere: the commit here says nothing about it. That there is no repository is told first."""
+    made = uncommitted(tmp_path)
+    repository(tmp_path)
     assert command(made.root, "plan", "--out", "plan.json").code == ExitCode.OK
-    made.write("groups: [{name: A}, {name: C}]\n")
-    assert command(made.root, "apply", "plan.json").code == ExitCode.OK
-    header = find_run(made.root, "latest").opening
-    assert header is not None
-    assert header.commit == ManifestsCommit(reason="the project is in no git repository")
+    made.write(f"groups: [{{name: A}}{more}]\n")
+    assert recorded(made, "plan.json") == ManifestsCommit(reason=reason)

@@ -1,0 +1,23 @@
+"""Projects whose manifests are committed."""
+
+import subprocess
+from pathlib import Path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints in a folder; nothing of the settings of whoever runs the tests counts."""
+    settings = ("user.name=x", "user.email=x@x.example", "commit.gpgsign=false", "protocol.file.allow=always")
+    words = ["git", *(word for one in settings for word in ("-c", one)), *arguments]
+    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def init(folder: Path, *options: str) -> None:
+    """Commit all that is in a folder to the branch main of a new repository."""
+    git(folder, "init", "-q", "-b", "main", *options)
+    commit(folder)
+
+
+def commit(folder: Path) -> None:
+    """Commit all that is in a folder."""
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
