@@ -1,7 +1,10 @@
-"""Projects whose manifests are committed."""
+"""Projects whose manifests are committed, and their plans beside the committed ones."""
 
 import subprocess
 from pathlib import Path
+from typing import cast
+
+from flow.shell import Ran, lmsconf
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -21,3 +24,15 @@ def commit(folder: Path) -> None:
     """Commit all that is in a folder."""
     git(folder, "add", ".")
     git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def beside(folder: Path, *arguments: str, base: str = "main", code: int | None = None, **env: str) -> Ran:
+    """The plan beside that of a base, as JSON."""
+    return lmsconf(folder, "plan", "--base", base, "--format", "json", *arguments, env=env, code=code)
+
+
+def origins(ran: Ran) -> dict[str, str]:
+    """Address → where the change comes from."""
+    assert ran.code == 0, ran.err
+    changes = cast("list[dict[str, str]]", ran.document["changes"])
+    return {change["address"]: change["origin"] for change in changes}
