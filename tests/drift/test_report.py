@@ -1,34 +1,29 @@
 """What counts as drift and what does not: ignore entries, unmanaged things, incomplete reads, a base, formats."""
 
 import json
-import os
-import re
-import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from datetime import date
-from pathlib import Path
 from shutil import copytree, ignore_patterns, rmtree
 from typing import Any, Final
 
 import httpx
 import pytest
+from basis.repository import init
 from integrity.served_project import ServedProject
 from json_schemas import schema_validator
-from laws.sandbox_project import TransportConnection
+from waiting import nobody_waits
 
-from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import LmsconfError
-from lmsconf.project.settings import load_settings
+from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection, fill_if_empty
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
-from .conftest import MANIFESTS, OWNED, SEED, codes, drift, only, states
+from .conftest import MANIFESTS, OWNED, codes, drift, only, states
 
 pytestmark = pytest.mark.sampled(day=8)
+
+
+def out_of_the_group(stage: ServedProject) -> object:
+    """A member leaves the group Team."""
+    return stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
 
 
 def test_nothing_differs(stage: ServedProject) -> None:
@@ -107,7 +102,7 @@ IGNORE: Final = """ignore:
 def test_what_is_ignored_is_listed_with_its_reason(stage: ServedProject) -> None:
     """Findings that fit an entry do not count; they stand apart with the entry and its place."""
     stage.options(f"{OWNED}{IGNORE}")
-    stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
+    out_of_the_group(stage)
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
     report = drift(stage, code=0)
     assert states(report) == {}
@@ -132,7 +127,7 @@ def test_what_is_ignored_is_listed_with_its_reason(stage: ServedProject) -> None
 def test_an_entry_whose_day_has_come_hides_nothing(stage: ServedProject) -> None:
     """What it hid counts again, and the entry is reported, by `validate` too."""
     stage.options(f"{OWNED}{IGNORE.replace('2999', '2020')}")
-    stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
+    out_of_the_group(stage)
     report = drift(stage, code=2)
     assert states(report) == {"group/Team": "changed"}
     assert codes(report) == ["drift/ignore-expired", "drift/ignore-nothing"]
@@ -158,7 +153,7 @@ def test_an_entry_of_one_workspace_is_for_that_one(stage: ServedProject) -> None
     said = project.read_text(encoding="utf-8")
     entry = "{address: 'group/*', reason: here only}"
     project.write_text(said.replace("here: {", f"here: {{ignore: [{entry}], "), encoding="utf-8")
-    stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
+    out_of_the_group(stage)
     assert states(drift(stage, code=0), "ignored") == {"group/Team": "changed"}
 
 
@@ -179,7 +174,11 @@ def test_what_a_run_of_this_machine_made_tells_nothing(stage: ServedProject) -> 
 
 
 def test_what_cannot_be_compared_is_an_error_and_hides_no_other_finding(stage: ServedProject) -> None:
-    """Exit 1; nothing is said of the resource, and nothing of what is owned, because that may be the very one."""
+    """Exit 1; nothing is said of the resource, and nothing of what is owned, because that may be the very one.
+
+    An entry that hides nothing else may fit just that, so it is not called idle.
+    """
+    stage.options(f'{OWNED}ignore: [{{address: "group/T*", reason: HR moves people}}]\n')
     stage.write(MANIFESTS.replace("cy@acme.example", "nobody@acme.example"))
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
     stage.hand("manual-groups.create", None, {"name": "LMS new"})
@@ -201,33 +200,35 @@ def test_what_an_apply_would_be_refused_is_drift_all_the_same(stage: ServedProje
 @pytest.mark.sampled
 @pytest.mark.parametrize("status", [500, 429])
 @pytest.mark.parametrize("operation", ["manual-groups.list", "smart-groups.get", "content-targets.list", "users.*"])
-def test_a_read_that_fails_is_no_drift(tmp_path: Path, operation: str, status: int) -> None:
+def test_a_read_that_fails_is_no_drift(
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch, operation: str, status: int
+) -> None:
     """Whatever cannot be read, there is no report that says missing: the run ends with the error."""
-    world = _world(tmp_path, fill_if_empty(Sandbox(), _seed(tmp_path)))
-    sandbox = world.connection._transport
-    assert isinstance(sandbox, Sandbox)
-    sandbox._faults = FaultScript(Fault(operation=operation, status=status, times=10_000))
-    with pytest.raises(LmsconfError):
-        world.drift(load_manifests(world.settings))
+    nobody_waits(monkeypatch)
+    stage.sandbox._faults = FaultScript(Fault(operation=operation, status=status, times=10_000))
+    assert stage("drift", "--format", "json", code=ExitCode.UNREACHABLE).document["format"] == "lmsconf.problems/1"
 
 
-class _RepeatingListing(Sandbox):
-    """A workspace that tells its first group again and again, so that its list can never be known to be whole."""
+def test_a_list_that_is_not_whole_is_an_error_and_never_missing(
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group that a cut list lacks is neither missing nor undeclared; the other kinds are compared.
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/groups" and request.method == "GET":
+    The list can never be known to be whole where its first group comes again and again.
+    """
+    answer = stage.sandbox.handle_request
+
+    def repeating(request: httpx.Request) -> httpx.Response:
+        if (request.method, request.url.path) == ("GET", "/groups"):
             url = request.url.copy_merge_params({"skip": "0", "limit": "1"})
             request = httpx.Request("GET", url, headers=request.headers)
-        return super().handle_request(request)
+        return answer(request)
 
-
-def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) -> None:
-    """A group that a cut list lacks is neither missing nor undeclared; the other kinds are compared."""
-    world = _world(tmp_path, fill_if_empty(_RepeatingListing(), _seed(tmp_path)))
-    found = world.drift(load_manifests(world.settings), reads_all=True)
-    assert {problem.code for problem in found.problems if problem.is_error} == {"read/incomplete"}
-    assert {str(one.address): one.state for one in found.findings} == {}
-    assert {one.kind: one.incomplete is None for one in found.coverage}["group"] is False
+    monkeypatch.setattr(stage.sandbox, "handle_request", repeating)
+    report = drift(stage, "--coverage", code=1)
+    assert {one["code"] for one in report["problems"] if one["severity"] == "error"} == {"read/incomplete"}
+    assert states(report) == {}
+    assert [one["kind"] for one in report["coverage"] if one["incomplete"]] == ["group"]
 
 
 def test_machines_get_their_formats_in_files(stage: ServedProject) -> None:
@@ -252,38 +253,12 @@ def test_machines_get_their_formats_in_files(stage: ServedProject) -> None:
 
 
 def test_putting_it_back_is_the_line_that_the_report_gives(stage: ServedProject) -> None:
-    """The line applies as it stands, and then the finding is gone."""
-    stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
+    """The line applies as it stands, and then the finding is gone. A star in a name stands for itself in it."""
+    out_of_the_group(stage)
     line = only(drift(stage))["hint"]["restore"].split()
     assert line[:4] == ["lmsconf", "-C", str(stage.root), "apply"]
     assert stage(*line[3:], "--auto-approve").code == 0
     assert drift(stage, code=0)["findings"] == []
-
-
-def test_wrong_manifests_are_no_report(stage: ServedProject) -> None:
-    """Exit 1 with the problems; nothing is read for manifests that have errors."""
-    stage.write("groups: [{nam: X}]")
-    seen = len(stage.sandbox.log)
-    assert stage("drift", "--format", "json", code=1).document["format"] == "lmsconf.problems/1"
-    assert len(stage.sandbox.log) == seen
-
-
-def _seed(root: Path) -> Path:
-    (root / "seed.yaml").write_text(SEED, encoding="utf-8")
-    return root / "seed.yaml"
-
-
-def _world(root: Path, sandbox: Sandbox) -> WorkspaceReader:
-    """The same project over a workspace of the test's choosing, with no waiting between tries."""
-    (root / "manifests").mkdir()
-    (root / "manifests" / "all.yaml").write_text(MANIFESTS, encoding="utf-8")
-    (root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
-    link: Connection = TransportConnection(sandbox, ApiSpec())
-    return WorkspaceReader(settings=load_settings(root, None, {}, today=date(2026, 6, 1)), connection=link)
-
-
-def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:
-    """A star in a name stands for itself in the line that the report gives."""
     stage.write('groups: [{name: "Zebra *"}]')
     stage.options()
     assert only(drift(stage))["hint"] == {
@@ -292,11 +267,12 @@ def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:
     }
 
 
-def test_what_hides_an_error_is_not_called_idle(stage: ServedProject) -> None:
-    """Where something could not be compared, an entry may fit just that."""
-    stage.options(f'{OWNED}ignore: [{{address: "group/T*", reason: HR moves people}}]\n')
-    stage.write(MANIFESTS.replace("cy@acme.example", "nobody@acme.example"))
-    assert codes(drift(stage, code=1)) == ["person/unknown"]
+def test_wrong_manifests_are_no_report(stage: ServedProject) -> None:
+    """Exit 1 with the problems; nothing is read for manifests that have errors."""
+    stage.write("groups: [{nam: X}]")
+    seen = len(stage.sandbox.log)
+    assert stage("drift", "--format", "json", code=1).document["format"] == "lmsconf.problems/1"
+    assert len(stage.sandbox.log) == seen
 
 
 # `drift --base`: what was changed by hand is told from what is not applied yet, and only the former counts.
@@ -322,10 +298,6 @@ def based(stage: ServedProject, code: int, *arguments: str) -> dict[str, Any]:
 
 def causes(report: dict[str, Any], key: str = "findings") -> dict[str, str | None]:
     return {finding["address"]: finding["cause"] for finding in report[key]}
-
-
-def out_of_the_group(stage: ServedProject) -> object:
-    return stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
 
 
 BEES: Final = "{name: All Bees, conditions: [{field: Dept, choices: [B]}]}"
@@ -452,30 +424,28 @@ def test_a_base_that_cannot_be_planned_tells_nothing(stage: ServedProject) -> No
 def test_every_format_tells_them_apart(stage: ServedProject) -> None:
     """By hand counts and fails; not applied yet is listed, skipped, or suppressed, with what was compared."""
     stage.write(TO_COME["an entry is new"][0])
-    said = {view: stage("drift", "--base", BASE, "--format", view).out for view in ("text", "markdown", "html")}
-    for told in said.values():
+
+    def shown(format: str) -> str:
+        return stage("drift", "--base", BASE, "--format", format).out
+
+    for told in map(shown, ("text", "markdown", "html")):
         assert "the state that was applied last" in told.replace("\\", "")
         assert "No drift. These differences do not count: 1 not applied yet." in told
         assert "group/LMS b" in told
         assert "matches the manifests" not in told
     out_of_the_group(stage)
-    assert "Drift: 1 changed. In addition: 1 not applied yet." in stage("drift", "--base", BASE).out
-    suites = ET.fromstring(stage("drift", "--base", BASE, "--format", "junit").out)
+    assert "Drift: 1 changed. In addition: 1 not applied yet." in shown("text")
+    suites = ET.fromstring(shown("junit"))
     assert [len(list(suites.iter(name))) for name in ("failure", "skipped", "error")] == [1, 1, 0]
-    [log] = json.loads(stage("drift", "--base", BASE, "--format", "sarif").out)["runs"]
-    suppressed = {
-        re.split(" (?:is|has) ", result["message"]["text"])[0]: "suppressions" in result for result in log["results"]
-    }
-    assert suppressed == {"group/Team": False, "group/LMS b": True}
+    [log] = json.loads(shown("sarif"))["runs"]
+    suppressed = {result["message"]["text"].split()[0]: "suppressions" in result for result in log["results"]}
+    assert suppressed == {"group/Team": False, "group/LMS": True}
 
 
 @pytest.mark.usefixtures("applied")
 def test_a_base_may_be_a_commit(stage: ServedProject) -> None:
     """As with `plan --base`; and no request is sent where the project file would go elsewhere than the base's."""
-    who = ("-c", "user.name=x", "-c", "user.email=x@x.example", "-c", "commit.gpgsign=false")
-    environ = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
-    for words in (["init", "-q", "-b", "main"], ["add", "manifests", "lmsconf.yaml"], ["commit", "-q", "-m", "x"]):
-        subprocess.run(["git", *who, *words], cwd=stage.root, check=True, capture_output=True, env=environ)
+    init(stage.root)
     stage.write(TO_COME["an entry is new"][0])
     report = drift(stage, "--base", "main", code=0)
     assert causes(report, "not_applied") == {"group/LMS b": "not applied yet"}
