@@ -2,8 +2,9 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from pydoc import locate
 from typing import Any
 
 import msgspec
@@ -11,56 +12,35 @@ import pytest
 from fleet.fleet_project import FLEETS
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
-from views.document_samples import REPORTS
+from texts import text_of
+from views.document_samples import EMPTY, REPORTS
 
 from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.documents import plan_file, reports
 from lmsconf.documents.document import add_seal, render_canonical_json
 from lmsconf.errors import ExitCode, InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.shared.responses import object_list
-from lmsconf.model.access import AccessRoute, ConditionResult, HeldContent, PersonContent, RouteSide
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.drift import FieldDrift, ManagedShare
-from lmsconf.model.effects import AccessCounts, ContentEffects, Effects, GroupEffects
-from lmsconf.model.fleet import FleetEntry
-from lmsconf.model.forms import ExplainedKey
-from lmsconf.model.outcomes import CallOutcome, ManifestsCommit, SnapshotDigest
 from lmsconf.model.plan import (
     Action,
     Change,
-    FieldChange,
-    GuardCount,
-    GuardResult,
-    NoLongerDeclared,
     Plan,
     PlanScope,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
     RehearsalReceipt,
-    RenameCandidate,
     SettingChange,
     Undo,
     UndoLevel,
-    UnmanagedResources,
 )
-from lmsconf.model.problem_codes import Blocker
 from lmsconf.planner.read.fields_and_groups import parse_user_ids
 
 GROUP = Address.of("group", "Å/B")
-PLAN = Plan(
-    workspace="sandbox",
-    url="sandbox:",
-    people=3,
-    created_at="2026-03-01T08:00:00Z",
-    expires_at="2026-03-08T08:00:00Z",
-    policy={},
-    manifests_digest="ab",
-    manifests_files=("groups.yaml",),
-    offline=False,
-    timezone=None,
+PLAN = replace(
+    EMPTY,
     changes=(
         Change(
             address=GROUP,
@@ -85,10 +65,7 @@ PLAN = Plan(
             body={"name": "Å/B", "field": Ref(GROUP), "choice": [Ref(GROUP, "No/rth")]},
         ),
     ),
-    guards=(),
-    unmanaged=(),
     fingerprints={"group/A": "00"},
-    problems=(),
 )
 TEXT = plan_file.dumps(PLAN)
 
@@ -209,7 +186,7 @@ def test_equal_plans_have_equal_digests(other: Plan) -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda plan: replace(plan, workspace="production"),
+        lambda plan: replace(plan, workspace="staging"),
         lambda plan: replace(plan, url="https://lms.example"),
         lambda plan: replace(plan, fingerprints={}),
         lambda plan: replace(plan, policy={"settle": 0}),
@@ -329,46 +306,8 @@ def test_an_edited_report_is_told_from_a_broken_one() -> None:
 
 
 SCHEMAS = Path(__file__).parent.parent.parent / "schemas"
-Struct = type[msgspec.Struct]
-COUNTS = AccessCounts.__struct_fields__
-
-NAMED: dict[str, tuple[Struct, tuple[str, ...], tuple[str, ...]]] = {
-    "where": (SourceLocation, (), ()),
-    "problem": (Problem, (), ()),
-    "change_problem": (Problem, (), ("source",)),
-    "field": (FieldChange, (), ()),
-    "undo": (Undo, (), ()),
-    "change": (Change, ("kind", "name"), ()),
-    "blocker": (Blocker, (), ("hint",)),
-    "guard": (GuardResult, (), ()),
-    "measure": (GuardCount, (), ()),
-    "effects": (Effects, (), ("rows", "unknown")),
-    "content_effects": (ContentEffects, COUNTS, ("counts",)),
-    "group_effects": (GroupEffects, (), ("members",)),
-    "unmanaged": (UnmanagedResources, ("count",), ()),
-    "let_go": (NoLongerDeclared, (), ()),
-    "setting_change": (SettingChange, (), ()),
-    "rehearsal": (Rehearsal, (), ("done",)),
-    "outcome": (CallOutcome, (), ("unsure", "carried_out")),
-    "held": (HeldContent, (), ()),
-    "condition": (ConditionResult, (), ()),
-    "side": (RouteSide, (), ()),
-    "assignment": (AccessRoute, (), ()),
-    "content": (PersonContent, (), ()),
-    "coverage": (ManagedShare, ("percent",), ()),
-    "candidate": (RenameCandidate, (), ("is_earlier_name",)),
-    "commit": (ManifestsCommit, (), ()),
-    "snapshot": (SnapshotDigest, (), ()),
-    "entry": (FleetEntry, (), ()),
-    "key": (ExplainedKey, (), ()),
-    "drift_field": (FieldDrift, (), ()),
-}
-"""Name of a definition → the struct, keys that a document adds, and fields that it leaves out."""
-OF_ONE: dict[tuple[str, str], Struct | None] = {
-    ("drift", "field"): FieldDrift,
-    ("history", "change"): None,
-    ("plan", "call"): Call,
-}
+STRUCTS: Mapping[str, str | None] = json.loads(text_of(__file__, "test_planfile.json"))
+"""Definition, perhaps of one schema → its struct, `+` keys that a document adds, and `-` fields that it leaves out."""
 
 
 def may_be_nothing(kind: msgspec.inspect.Type) -> bool:
@@ -381,23 +320,20 @@ def definitions() -> Iterator[Any]:
     """Every definition of a schema that is about a struct."""
     for path in sorted(SCHEMAS.glob("*.schema.json")):
         name = path.name.partition(".")[0]
-        schema = json.loads(path.read_text(encoding="utf-8"))
-        for key, definition in schema.get("$defs", {}).items():
-            struct, more, less = NAMED.get(key, (None, (), ()))
-            struct = OF_ONE.get((name, key), struct)
-            if struct is not None and name not in ("manifest", "project"):
-                yield pytest.param(schema["$defs"], definition, struct, more, less, id=f"{name}-{key}")
+        every = json.loads(path.read_text(encoding="utf-8")).get("$defs", {})
+        for key in every if name not in ("manifest", "project") else ():
+            if struct := STRUCTS.get(f"{name} {key}", STRUCTS.get(key)):
+                yield pytest.param(every, every[key], struct, id=f"{name}-{key}")
 
 
-@pytest.mark.parametrize(("every", "definition", "struct", "more", "less"), list(definitions()))
-def test_a_definition_is_its_struct(
-    every: dict[str, Any], definition: dict[str, Any], struct: Struct, more: tuple[str, ...], less: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("every", "definition", "said"), list(definitions()))
+def test_a_definition_is_its_struct(every: dict[str, Any], definition: dict[str, Any], said: str) -> None:
     """It has the same keys; null where the struct has None, and the words of the same Enum."""
-    info = msgspec.inspect.type_info(struct)
+    struct, *changes = said.split()
+    info = msgspec.inspect.type_info(locate(f"lmsconf.{struct}"))
     assert isinstance(info, msgspec.inspect.StructType)
-    fields = {field.encode_name: field.type for field in info.fields if field.name not in less}
-    assert sorted(definition["properties"]) == sorted({*fields, *more})
+    fields = {field.encode_name: field.type for field in info.fields if f"-{field.name}" not in changes}
+    assert sorted(definition["properties"]) == sorted({*fields, *(one[1:] for one in changes if one[0] == "+")})
     for name, type_ in fields.items():
         kinds = type_.types if isinstance(type_, msgspec.inspect.UnionType) else (type_,)
         judge = Draft202012Validator({"allOf": [definition["properties"][name]], "$defs": every})
