@@ -48,10 +48,10 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "project", "groups: [{name: Coaches}]", MORE)
 
 
-def apply_group(folder: Folder, name: str) -> str:
+def apply_group(folder: Folder, name: str, workspace: str | None = None) -> str:
     """Apply a manifest with one more group from the library; return the name of the run."""
     folder.write(f"groups: [{{name: {name}}}]\n", f"{name}.yaml")
-    project = lmsconf.open(folder.root, environ={})
+    project = lmsconf.open(folder.root, workspace=workspace, environ={})
     assert project.apply(project.plan(), approve=lambda plan: True).exit == ExitCode.OK
     return find_run(folder.root, "latest").name
 
@@ -61,38 +61,26 @@ def runs(folder: Folder) -> Path:
 
 
 def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
-    """They are the plan and the report of the run, readable by their owner only, and the journal has their digests."""
+    """They are the plan and the report of the run, readable by their owner only, and the journal has their digests.
+
+    A plan alone keeps nothing.
+    """
     folder.write("groups: [{name: Mentors}]\n")
-    project = lmsconf.open(folder.root, environ={})
-    plan = project.plan()
-    report = project.apply(plan, approve=lambda plan: True, meta={"commit": "4f1d2a"})
+    command(folder.root, "plan", "--out", "plan.json", code=ExitCode.OK)
+    assert not runs(folder).exists()
+    shown = command(folder.root, "apply", "plan.json", "--format", "json", "--meta", "commit=4f1d2a", code=ExitCode.OK)
     run = find_run(folder.root, "latest")
-    assert plan_digest(kept_plan(run)) == plan_digest(plan)
-    assert kept_plan(run).changes == plan.changes
+    report = reports.load_apply_report(shown.out)
     assert reports.load_apply_report(kept_report_text(run)) == replace(report, undo_command=None)
-    files = {path.name: path for path in runs(folder).iterdir()}
-    assert set(files) == {f"{run.name}.{end}" for end in ("jsonl", "plan.json", "before.json", "report.json")}
+    assert plan_digest(kept_plan(run)) == report.plan_digest
+    files = {path.name.removeprefix(f"{run.name}."): path for path in runs(folder).iterdir()}
+    assert set(files) == {"jsonl", "plan.json", "before.json", "report.json"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
-    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    assert files["plan.json"].read_bytes() == (folder.root / "plan.json").read_bytes()
     assert run.opening is not None
     assert run.ending is not None
-    assert run.opening.plan_sha256 == sums[f"{run.name}.plan.json"]
-    assert run.ending.report_sha256 == sums[f"{run.name}.report.json"]
-
-
-def test_the_command_line_keeps_them_too_and_a_plan_alone_keeps_nothing(folder: Folder) -> None:
-    """`plan` and an apply without calls write nothing; `apply` keeps both, from a plan file as well."""
-    folder.write("groups: [{name: Coaches}]\n")
-    assert command(folder.root, "plan").code == ExitCode.OK
-    assert command(folder.root, "apply", "--auto-approve").code == ExitCode.OK
-    assert not runs(folder).exists()
-    folder.write("groups: [{name: Mentors}]\n")
-    assert command(folder.root, "plan", "--out", "plan.json").code == ExitCode.OK
-    assert not runs(folder).exists()
-    assert command(folder.root, "apply", "plan.json").code == ExitCode.OK
-    run = find_run(folder.root, "latest")
-    assert runs(folder).joinpath(f"{run.name}.plan.json").read_bytes() == (folder.root / "plan.json").read_bytes()
-    assert reports.load_apply_report(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
+    kept = (run.opening.plan_sha256, run.ending.report_sha256)
+    assert kept == tuple(hashlib.sha256(files[f"{name}.json"].read_bytes()).hexdigest() for name in ("plan", "report"))
 
 
 def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -> None:
@@ -118,14 +106,14 @@ def without_link(journal: Path) -> None:
 def test_each_run_names_the_one_before_it(folder: Folder) -> None:
     """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own.
 
-    A run keeps how many groups there were when it was planned, and when it was verified.
+    Names have seconds only: which is the latest follows from the first lines of the journals. A run keeps how many
+    groups there were when it was planned, and when it was verified.
     """
-    first, second = apply_group(folder, "One"), apply_group(folder, "Two")
     folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE)
-    box = lmsconf.open(folder.root, workspace="box", environ={})
-    box.apply(box.plan(), approve=lambda plan: True)
-    other = find_run(folder.root, "latest").name
-    names = (first, second, other, apply_group(folder, "Three"))
+    workspaces = {"One": "sandbox", "Two": "sandbox", "Other": "box", "Three": "sandbox"}
+    names = [apply_group(folder, name, workspace) for name, workspace in workspaces.items()]
+    first, second, *_ = names
+    assert run_names(folder.root) == names[::-1]
     kept = {name: find_run(folder.root, name) for name in names}
     links = [kept[name].opening.chain for name in names]
     assert [(link.number, link.previous) for link in links] == [(1, None), (2, first), (1, None), (3, second)]
@@ -183,35 +171,16 @@ def test_a_journal_says_which_of_its_lines_is_missing(folder: Folder) -> None:
 def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:
     """`runs: {keep: 2}` keeps two of each workspace, with all their files, and the next header says which is oldest."""
     folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE + "runs: {keep: 2}\n")
-    box = lmsconf.open(folder.root, workspace="box", environ={})
-    folder.write("groups: [{name: Mentors}]\n")
-    box.apply(box.plan(), approve=lambda plan: True)
-    other = find_run(folder.root, "latest").name
-    made = [apply_group(folder, "Zero")]
+    other, *made = apply_group(folder, "Other", "box"), apply_group(folder, "Zero")
     (runs(folder) / f"{made[0]}.other.json").write_text("{}")
     made += [apply_group(folder, name) for name in ("One", "Two", "Three")]
-    assert sorted(run_names(folder.root)) == sorted([other, *made[2:]])
+    assert run_names(folder.root) == [*made[:1:-1], other]
     assert {path.name.partition(".")[0] for path in runs(folder).iterdir()} == {*made[2:]}
     assert find_run(folder.root, made[3]).opening.chain.oldest == made[2]
     assert find_run(folder.root, made[3]).opening.chain.number == 4
     with pytest.raises(LmsconfError, match="no run matches") as caught:
         find_run(folder.root, "20000101T000000Z")
     assert "sets how many are" in str(caught.value.hint)
-
-
-def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> None:
-    """A run of a workspace over HTTP is deleted only once its last line is older than `settle`."""
-    plan, brief = scene.plan(), {"keep": 1, "keep_seconds": 30}
-    with Journal.begin(scene.root, plan, meta={}, **brief) as first:
-        pass
-    with Journal.begin(scene.root, plan, meta={}, **brief) as second:
-        pass
-    assert first.path.exists()
-    os.utime(first.path, (first.path.stat().st_mtime - 31,) * 2)
-    with Journal.begin(scene.root, plan, meta={}, **brief):
-        pass
-    assert not first.path.exists()
-    assert second.path.exists()
 
 
 @pytest.mark.sampled
@@ -236,12 +205,6 @@ def test_a_file_that_is_missing_or_changed_is_an_error(
     assert hint in str(caught.value.hint)
 
 
-def test_the_latest_of_one_second_is_the_one_that_began_last(folder: Folder) -> None:
-    """Names have seconds only: the first lines of the journals decide, not the digests behind the seconds."""
-    made = [apply_group(folder, name) for name in ("One", "Two", "Three", "Four")]
-    assert list(reversed(run_names(folder.root))) == made
-
-
 def test_how_many_runs_are_kept_is_a_whole_number(folder: Folder) -> None:
     """Zero would delete the record of the run that is under way."""
     folder.write_options(MORE + "runs: {keep: 0}\n")
@@ -257,18 +220,21 @@ def run_at(scene: JournalProject) -> Callable[..., Path]:
     """Begins a run at that hour, which sends no call, and returns its journal."""
     plan = scene.plan()
 
-    def run(hour: int, keep: int = 9) -> Path:
-        at, retention = datetime(2026, 6, 1, hour, tzinfo=UTC), {"keep": keep, "keep_seconds": 0.0}
+    def run(hour: int, keep: int = 9, seconds: float = 0.0) -> Path:
+        at, retention = datetime(2026, 6, 1, hour, tzinfo=UTC), {"keep": keep, "keep_seconds": seconds}
         with Journal.begin(scene.root, plan, meta={}, **retention, clock=lambda: at) as journal:
             return journal.path
 
     return run
 
 
-def previous(scene: JournalProject, journal: Path) -> str | None:
-    """The run that the header of a journal names as the one before it."""
-    link = dict(read_headers(scene.root))[journal].chain
-    return None if link is None else link.previous
+def test_a_run_whose_calls_may_still_arrive_is_kept(run_at: Callable[..., Path]) -> None:
+    """A run of a workspace over HTTP is deleted only once its last line is older than `settle`."""
+    first, second = (run_at(hour, keep=1, seconds=30) for hour in (8, 9))
+    assert first.exists()
+    os.utime(first, (first.stat().st_mtime - 31,) * 2)
+    run_at(10, keep=1, seconds=30)
+    assert (first.exists(), second.exists()) == (False, True)
 
 
 def test_a_clock_that_is_set_back_does_not_reorder_the_runs(scene: JournalProject, run_at: Callable[..., Path]) -> None:
@@ -278,7 +244,9 @@ def test_a_clock_that_is_set_back_does_not_reorder_the_runs(scene: JournalProjec
     [(_, head, _)] = chain_heads(scene.root)
     assert head == second.stem
     third = run_at(14, keep=2)
-    assert previous(scene, third) == second.stem
+    link = dict(read_headers(scene.root))[third].chain
+    assert link is not None
+    assert link.previous == second.stem
     assert not old.exists()
     assert not first.exists()
 
