@@ -2,7 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Mapping
 from shutil import copytree, ignore_patterns, rmtree
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import pytest
 from basis.repository import init
 from integrity.served_project import ServedProject
 from json_schemas import schema_validator
+from texts import listed_cases
 from waiting import nobody_waits
 
 from lmsconf.errors import ExitCode
@@ -279,7 +280,6 @@ def test_wrong_manifests_are_no_report(stage: ServedProject) -> None:
 
 
 BASE: Final = "./applied"
-Hand = Callable[[ServedProject], object]
 
 
 @pytest.fixture
@@ -300,77 +300,37 @@ def causes(report: dict[str, Any], key: str = "findings") -> dict[str, str | Non
     return {finding["address"]: finding["cause"] for finding in report[key]}
 
 
-BEES: Final = "{name: All Bees, conditions: [{field: Dept, choices: [B]}]}"
-TO_COME: Final[dict[str, tuple[str, str]]] = {
-    "an entry is new": (
-        MANIFESTS.replace("  - name: LMS a\n", "  - name: LMS a\n  - name: LMS b\n"),
-        "group/LMS b",
-    ),
-    "an entry says otherwise": (MANIFESTS.replace("mandatory: true", "mandatory: false"), "-> group/Team"),
-    "an entry no longer exists": (MANIFESTS.replace("  - name: LMS a\n", ""), "group/LMS a"),
-    "an entry is renamed": (
-        MANIFESTS.replace("  - name: LMS a\n", "  - {name: LMS z, previously: [LMS a]}\n"),
-        "group/LMS z",
-    ),
-    "an entry is new and like a stranger": (
-        MANIFESTS.replace("{name: All A,", f"{BEES}\n  - {{name: All A,"),
-        "smart_group/All Bees",
-    ),
-}
-"""What is edited in the manifests and never applied → what differs then."""
+def edited(edits: Mapping[str, str]) -> str:
+    """The manifests with other text in them."""
+    text = MANIFESTS
+    for old, new in edits.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
 
 
-@pytest.mark.sampled
+NEW: Final = {"  - name: LMS a\n": "  - name: LMS a\n  - name: LMS b\n"}
+
+
 @pytest.mark.usefixtures("applied")
-@pytest.mark.parametrize("what", TO_COME)
-def test_an_edit_of_a_manifest_is_no_drift(stage: ServedProject, what: str) -> None:
-    """The workspace is as the base says: what only the manifests at hand say is listed, and the exit is 0."""
-    manifests, address = TO_COME[what]
-    stage.write(manifests)
+@listed_cases("edits", "hands", "found", "waiting")
+def test_what_differs_from_the_base_was_changed_by_hand(
+    stage: ServedProject, edits: dict[str, str], hands: list[Any], found: dict[str, str], waiting: list[str]
+) -> None:
+    """Whatever else is not applied yet; what only the manifests at hand say is listed, and does not count.
+
+    A renamed declaration is the same resource, by the id of what is live.
+    """
+    for call in hands:
+        stage.hand(*call)
+    stage.write(edited(edits))
     assert drift(stage, code=2)["findings"]
-    report = based(stage, 0)
+    report = based(stage, 2 if found else 0)
     assert report["base"] == BASE
-    assert report["findings"] == []
-    assert [one["cause"] for one in report["not_applied"]] == ["not applied yet"] * len(report["not_applied"])
-    assert any(one["address"].endswith(address) for one in report["not_applied"])
-    assert report["summary"]["not_applied"] == len(report["not_applied"])
-
-
-BY_HAND: Final[dict[str, tuple[str, str, Hand]]] = {
-    "a member out": ("group/Team", "changed", out_of_the_group),
-    "deleted": (
-        "smart_group/All A",
-        "missing",
-        lambda stage: stage.hand("smart-groups.delete", {"smartGroupId": "s-1"}),
-    ),
-    "made": (
-        "group/LMS new",
-        "undeclared",
-        lambda stage: stage.hand("manual-groups.create", None, {"name": "LMS new"}),
-    ),
-    "renamed": (
-        "smart_group/All A",
-        "renamed",
-        lambda stage: stage.hand("smart-groups.rename", {"smartGroupId": "s-1"}, {"name": "Everybody"}),
-    ),
-}
-"""What somebody does → what is found."""
-
-
-@pytest.mark.sampled
-@pytest.mark.usefixtures("applied")
-@pytest.mark.parametrize("what", BY_HAND)
-@pytest.mark.parametrize("edited", [False, True], ids=["same manifests", "edited manifests"])
-def test_what_somebody_changed_is_drift(stage: ServedProject, what: str, edited: bool) -> None:
-    """It differs from the base as well, so it was changed by hand, whatever else is not applied yet."""
-    address, state, hand = BY_HAND[what]
-    hand(stage)
-    if edited:
-        stage.write(TO_COME["an entry says otherwise"][0])
-    report = based(stage, 2)
-    assert states(report) == {address: state}
-    assert causes(report) == {address: "changed by hand"}
-    assert list(causes(report, "not_applied").values()) == ["not applied yet"] * (2 if edited else 0)
+    assert states(report) == found
+    assert set(causes(report).values()) <= {"changed by hand"}
+    assert causes(report, "not_applied") == dict.fromkeys(waiting, "not applied yet")
+    assert report["summary"]["not_applied"] == len(waiting)
 
 
 @pytest.mark.usefixtures("applied")
@@ -385,19 +345,10 @@ def test_a_resource_that_both_have_changed_is_drift(stage: ServedProject) -> Non
 
 
 @pytest.mark.usefixtures("applied")
-def test_a_renamed_declaration_is_the_same_resource(stage: ServedProject) -> None:
-    """Under its new name, too, what was changed by hand is told: by the id of what is live."""
-    out_of_the_group(stage)
-    renamed = MANIFESTS.replace("name: Team\n", "name: Crew\n    previously: [Team]\n")
-    stage.write(renamed.replace("{group: Team}", "{group: Crew}"))
-    assert causes(based(stage, 2)) == {"group/Crew": "changed by hand"}
-
-
-@pytest.mark.usefixtures("applied")
 def test_without_a_base_a_difference_is_a_difference(stage: ServedProject) -> None:
     """Nothing says who made it."""
     out_of_the_group(stage)
-    stage.write(TO_COME["an entry is new"][0])
+    stage.write(edited(NEW))
     report = drift(stage, code=2)
     assert set(causes(report).values()) == {None}
     assert (report["base"], report["not_applied"]) == (None, [])
@@ -408,7 +359,7 @@ def test_without_a_base_a_difference_is_a_difference(stage: ServedProject) -> No
 def test_a_base_that_cannot_be_planned_tells_nothing(stage: ServedProject) -> None:
     """All that differs counts, and a warning says why; of a single entry that cannot, the others are still told."""
     out_of_the_group(stage)
-    stage.write(TO_COME["an entry is new"][0])
+    stage.write(edited(NEW))
     base = stage.root / "applied" / "manifests" / "all.yaml"
     base.write_text("groups: [{nam: X}]", encoding="utf-8")
     report = based(stage, 2)
@@ -423,7 +374,7 @@ def test_a_base_that_cannot_be_planned_tells_nothing(stage: ServedProject) -> No
 @pytest.mark.usefixtures("applied")
 def test_every_format_tells_them_apart(stage: ServedProject) -> None:
     """By hand counts and fails; not applied yet is listed, skipped, or suppressed, with what was compared."""
-    stage.write(TO_COME["an entry is new"][0])
+    stage.write(edited(NEW))
 
     def shown(format: str) -> str:
         return stage("drift", "--base", BASE, "--format", format).out
@@ -446,7 +397,7 @@ def test_every_format_tells_them_apart(stage: ServedProject) -> None:
 def test_a_base_may_be_a_commit(stage: ServedProject) -> None:
     """As with `plan --base`; and no request is sent where the project file would go elsewhere than the base's."""
     init(stage.root)
-    stage.write(TO_COME["an entry is new"][0])
+    stage.write(edited(NEW))
     report = drift(stage, "--base", "main", code=0)
     assert causes(report, "not_applied") == {"group/LMS b": "not applied yet"}
     stage.options(f"{OWNED}dialect: {{content-targets.everyone: ALL}}\n")
