@@ -10,13 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from flow import shell
 from flow.project import runs_of
-from flow.shell import Ran
+from integrity.served_project import ServedProject, staged
 from journal.conftest import BEGAN, CALLS, MANIFEST
 from json_schemas import schema_validator
 from waiting import HANGS
@@ -25,63 +24,47 @@ from lmsconf.documents.journal.journal_folder import WorkspaceLocked, encode_lin
 from lmsconf.documents.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import Json
-from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.service import Sandbox
 
 pytestmark = pytest.mark.sampled(day=8)
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Server, Sandbox]]:
-    """A workspace behind a loopback port."""
-    service = Sandbox()
-    with serve(service) as server:
-        yield server, service
-    service.close_workspace()
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
+    """A project for a workspace over HTTP and one that is embedded."""
+    with staged(tmp_path, "people: []\n", monkeypatch) as made:
+        made.write(MANIFEST)
+        (tmp_path / "lmsconf.yaml").write_text(
+            f"workspaces: {{web: {{url: '{made.url}', token: {{env: LMSCONF_TOKEN}}}}, box: {{url: 'sandbox:box.db'}}}}"
+            "\ndefault_workspace: web\nsettle: 1s\n"
+        )
+        yield made
 
 
-Command = Callable[..., Ran]
+def test_an_apply_is_listed_and_shown(stage: ServedProject) -> None:
+    """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema.
 
-
-@pytest.fixture
-def lmsconf(tmp_path: Path, served: tuple[Server, Sandbox]) -> Command:
-    """Runs a command in a project for a workspace over HTTP and one that is embedded."""
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
-    (tmp_path / "lmsconf.yaml").write_text(
-        f'workspaces: {{web: {{url: "{served[0].url}", token: {{env: LMSCONF_K}}}}, box: {{url: "sandbox:box.db"}}}}\n'
-        "default_workspace: web\nsettle: 1s\n",
-        encoding="utf-8",
-    )
-    return partial(shell.lmsconf, tmp_path, env={"LMSCONF_K": "sandbox"})
-
-
-def test_an_apply_is_listed_and_shown(lmsconf: Command) -> None:
-    """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema."""
-    lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)
-    shown = []
-    for arguments in (["runs"], ["runs", "latest"]):
-        document = lmsconf(*arguments, "--format", "json", code=ExitCode.OK).document
-        assert [error.message for error in schema_validator("runs").iter_errors(document)] == []
-        shown.append(document["runs"][0])
-    listed, one = shown
+    A plan without calls is no run; nor is a plan that is only made. `--workspace` lists the runs on that one only.
+    """
+    stage("plan", code=ExitCode.OK)
+    assert stage("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
+    stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
+    for _ in range(2):
+        stage("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)
+    shown: list[Any] = []
+    for arguments in (["runs"], ["runs", "latest"], ["--workspace", "box", "runs"]):
+        document: Any = stage(*arguments, "--format", "json", code=ExitCode.OK).document
+        schema_validator("runs").validate(document)
+        shown.append(document["runs"])
+    (listed, other), (one,), boxed = shown
     assert {**listed, "calls": one["calls"]} == one
     assert (one["summary"]["done"], len(one["calls"]), one["meta"]) == (CALLS, CALLS, {"commit": "9f3c"})
-    assert one["run"] in lmsconf("runs", code=ExitCode.OK).out
-
-
-def test_nothing_to_do_leaves_no_journal(lmsconf: Command) -> None:
-    """A plan without calls is no run; nor is a plan that is only made."""
-    lmsconf("plan", code=ExitCode.OK)
-    assert lmsconf("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
-    for _ in range(2):
-        lmsconf("apply", "--auto-approve", code=ExitCode.OK)
-    assert len(lmsconf("runs", "--format", "json").document["runs"]) == 1
+    assert ([other], other["workspace"]["name"]) == (boxed, "box")
+    assert one["run"] in stage("runs", code=ExitCode.OK).out
 
 
 @pytest.mark.parametrize(("workspace", "synced"), [("web", True), ("box", False)])
 def test_calls_over_a_network_are_synced_to_the_disk(
-    lmsconf: Command, monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
 ) -> None:
     """Each is on the disk before it is sent; an embedded workspace does not flush its own commits either."""
     begun: set[int] = set()
@@ -93,55 +76,48 @@ def test_calls_over_a_network_are_synced_to_the_disk(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", sync)
-    lmsconf("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1", code=ExitCode.OK)
+    stage("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1", code=ExitCode.OK)
     assert begun == (set(range(CALLS + 1)) if synced else set())
 
 
-def test_runs_of_one_workspace(lmsconf: Command) -> None:
-    """`--workspace` lists the runs on that workspace only."""
-    lmsconf("apply", "--auto-approve")
-    lmsconf("--workspace", "box", "apply", "--auto-approve")
-    runs = lmsconf("--workspace", "box", "runs", "--format", "json").document["runs"]
-    assert [one["workspace"]["name"] for one in runs] == ["box"]
-
-
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_a_held_lock_stops_apply(lmsconf: Command, format: str, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
+def test_a_held_lock_stops_apply(stage: ServedProject, format: str) -> None:
     """While another run is applying, apply sends nothing and exits 1; plan does not care."""
-    with hold_lock(tmp_path, "web"):
-        ran = lmsconf("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
-        assert served[1].log == []
+    with hold_lock(stage.root, "web"):
+        ran = stage("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
+        assert stage.sandbox.log == []
         assert "another run is applying to the workspace web: process " in ran.err
-        lmsconf("plan", code=ExitCode.OK)
-        lmsconf("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
-    lmsconf("apply", "--auto-approve", code=ExitCode.OK)
+        stage("plan", code=ExitCode.OK)
+        stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
+    stage("apply", "--auto-approve", code=ExitCode.OK)
 
 
-def test_no_journal_stops_apply(lmsconf: Command, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
+def test_no_journal_stops_apply(stage: ServedProject, tmp_path: Path) -> None:
     """Where the run cannot be written down, nothing is sent; as JSON, the report lists every call as not attempted."""
     (tmp_path / ".lmsconf").mkdir()
     (tmp_path / ".lmsconf" / "runs").write_text("in the way", encoding="utf-8")
-    shown = lmsconf("apply", "--auto-approve", "--format", "json", code=ExitCode.ERROR)
-    assert not any(logged.writes for logged in served[1].log)
+    shown = stage("apply", "--auto-approve", "--format", "json", code=ExitCode.ERROR)
+    assert shown.writes == []
     assert "runs cannot be written" in shown.err
-    assert shown.document["summary"]["not_attempted"] == CALLS
+    summary: Any = shown.document["summary"]
+    assert summary["not_attempted"] == CALLS
 
 
-def test_a_rerun_waits_for_what_was_in_flight(lmsconf: Command, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
+def test_a_rerun_waits_for_what_was_in_flight(stage: ServedProject, tmp_path: Path) -> None:
     """The first request goes out only when what was in flight a moment ago has settled; the next run need not wait.
 
     What another process was doing with the embedded workspace has ended with that process.
     """
     began = datetime.now(UTC)
     since = (began - BEGAN).total_seconds()
-    for url in (served[0].url, "sandbox:box.db"):
+    for url in (stage.url, "sandbox:box.db"):
         # The journal of a run that was killed with a call in flight.
         keep(tmp_path, [opening(since, url), intent(since, "c1")], url=url)
-    assert "in flight" not in lmsconf("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK).err
-    ran = lmsconf("apply", "--auto-approve", code=ExitCode.OK)
+    assert "in flight" not in stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK).err
+    ran = stage("apply", "--auto-approve", code=ExitCode.OK)
     assert (datetime.now(UTC) - began).total_seconds() >= 1
     assert "ended with 1 call in flight. Waiting 1 s" in ran.err
-    assert "in flight" not in lmsconf("apply", "--auto-approve", code=ExitCode.OK).err
+    assert "in flight" not in stage("apply", "--auto-approve", code=ExitCode.OK).err
 
 
 # One run at a time, for each workspace of a project.
