@@ -13,6 +13,7 @@ from flow.altered_service import Edit, connected
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from msgspec.structs import replace
+from texts import text_of
 
 from effects.evaluator import LONG_PAGES, Look, look
 from lmsconf.model.plan import Plan
@@ -45,23 +46,6 @@ people:
     )
 
 
-SEED: Final = f"""
-{people()}
-groups:
-  - {{name: Team, members: {some(0, 30)}}}
-  - {{name: Other, members: {some(30, 60)}}}
-smart_groups:
-  - {{name: Sales, conditions: [{{field: Dept, choices: [A, B]}}]}}
-  - {{name: Dept A, conditions: [{{field: Dept, choices: [A]}}]}}
-content: [{{name: GDPR}}, {{name: Safety}}, {{name: Intro}}, {{name: Law}}]
-content_targets:
-  - {{content: GDPR, mandatory: true, assign_to: [{{smart_group: Sales}}]}}
-  - {{content: Safety, assign_to: [{{group: Team}}]}}
-  - {{content: Intro, mandatory: true, assign_to: [everyone]}}
-  - {{content: Law, assign_to: [{{smart_group: Dept A}}]}}
-"""
-
-
 def day(**passed: float) -> str:
     """A time that far from now, for a manifest."""
     return (datetime.now(UTC) + timedelta(**passed)).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -75,6 +59,9 @@ def filled(text: str) -> str:
     )
     text = re.sub(r"<in (-?\d+) (\w+)>", lambda found: day(**{found[2]: float(found[1])}), text)
     return re.sub(r"<(\d+) people>", lambda found: people(int(found[1])), text)
+
+
+SEED: Final = filled(text_of(__file__, "crowd_seed.yaml"))
 
 
 def project(folder: Path, text: str, *, options: str = "", seed: str = SEED) -> Project:

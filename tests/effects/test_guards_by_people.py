@@ -8,8 +8,9 @@ import pytest
 from flow.project import Project
 from flow.shell import lmsconf
 from manifest.cases import Case, cases
+from texts import text_of
 
-from effects.crowd import QUIET, applied, document, guard, people, project, seen, some
+from effects.crowd import QUIET, applied, document, filled, guard, project, seen
 from effects.evaluator import evaluate, seconds
 from lmsconf.errors import ExitCode
 
@@ -70,17 +71,7 @@ def test_what_becomes_mandatory_for_most_people_stops(tmp_path: Path, audience: 
     assert applied(it, f"mandatory={number}").code == ExitCode.OK
 
 
-BOUND = f"""
-{people()}
-groups: [{{name: Team, members: {some(0, 30)}}}]
-smart_groups: [{{name: Dept A, conditions: [{{field: Dept, choices: [A]}}]}}]
-content: [{{name: Law}}, {{name: Safety}}, {{name: Ended}}, {{name: Other}}]
-content_targets:
-  - {{content: Law, mandatory: true, assign_to: [{{smart_group: Dept A}}]}}
-  - {{content: Safety, mandatory: true, assign_to: [{{group: Team}}]}}
-  - {{content: Ended, mandatory: true, assign_to: [everyone], visible_until: '2020-01-01T00:00:00Z'}}
-  - {{content: Other, assign_to: [{{group: Team}}]}}
-"""
+BOUND = filled(text_of(__file__, "mandatory_seed.yaml"))
 
 
 @pytest.mark.parametrize("case", BINDING, ids=lambda case: case.title)

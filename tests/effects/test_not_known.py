@@ -13,9 +13,10 @@ from flow.altered_service import Altered, Edit
 from flow.shell import lmsconf
 from json_schemas import schema_validator
 from laws.sandbox_project import document_of
+from texts import text_of
 from waiting import nobody_waits
 
-from effects.crowd import CROWD, SEED, document, guard, people, plan_of_people, project, seen, some
+from effects.crowd import CROWD, SEED, document, filled, guard, plan_of_people, project, seen
 from lmsconf.documents.reports import people_json
 from lmsconf.errors import ExitCode
 from lmsconf.render.people_reports import people_csv
@@ -25,7 +26,7 @@ from lmsconf.sandbox.serve import serve
 pytestmark = pytest.mark.sampled  # some seconds in all
 
 NARROWED = "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]\n"
-FEWER = f"groups: [{{name: Team, members: {some(5, 30)}}}]\n"
+FEWER = "groups: [{name: Team, members: <people 5-30>}]\n"
 COUNTS = ("before", "after", "gain", "lose", "keep", "to_mandatory", "to_optional", "window", "shortened")
 
 
@@ -138,17 +139,7 @@ def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(
         assert seen(it) != before
 
 
-ODD = f"""
-{people()}
-groups: [{{name: Team, members: {some(0, 30)}}}]
-smart_groups:
-  - {{name: Odd, conditions: [{{field: Dept, choices: [A], system_condition: IS_FULL_MOON}}]}}
-  - {{name: Sales, conditions: [{{field: Dept, choices: [A, B]}}]}}
-content: [{{name: GDPR}}, {{name: Safety}}]
-content_targets:
-  - {{content: GDPR, assign_to: [{{smart_group: Odd}}, {{group: Team}}]}}
-  - {{content: Safety, assign_to: [{{smart_group: Sales}}]}}
-"""
+ODD = filled(text_of(__file__, "not_known_seed.yaml"))
 MOVED = f"users: [{{email: {CROWD[0]}, answers: {{Dept: B}}}}]\n"
 
 
@@ -163,7 +154,7 @@ def without_the_first(said: dict[str, Any]) -> None:
         "smart_groups: [{name: Odd, conditions: [{field: Dept, choices: [B], system_condition: IS_FULL_MOON}]}]",
         "smart_groups: [{name: Odd, conditions: [{field: Dept, system_condition: IS_FULL_MOON}]}]",
         MOVED,
-        f"{MOVED}groups: [{{name: Team, members: {some(0, 30)}}}]",
+        f"{MOVED}groups: [{{name: Team, members: <people 0-30>}}]",
     ],
     ids=["conditions", "no choices", "answers", "answers beside a group"],
 )

@@ -11,6 +11,7 @@ import pytest
 from flow.altered_service import plan_against
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from texts import text_of
 
 from effects.crowd import QUIET, applied, day, document
 from lmsconf.errors import ExitCode
@@ -266,28 +267,13 @@ DECLARED = ("told1", "told2", "told3")
 """People that the manifests name."""
 QUIETLY = [f"canary{number}" for number in range(30)]
 """People who gain or lose access, and that no manifest names."""
-_PEOPLE = "".join(
+EVERYBODY = (*DECLARED, *QUIETLY)
+OPEN_TO_ALL = text_of(__file__, "open_to_all_seed.yaml").replace("TEAM", "@acme.example, ".join([*EVERYBODY, ""]))
+OPEN_TO_ALL += "".join(
     f"  - {{email: {one}@acme.example, id: u-{n}, first_name: First{one}, last_name: Last{one}, "
     f"metadata: {{badge: badge{one}}}, answers: {{Dept: {'AB'[n % 2]}, Nick: nick{one}}}}}\n"
-    for n, one in enumerate((*DECLARED, *QUIETLY))
+    for n, one in enumerate(EVERYBODY)
 )
-OPEN_TO_ALL = f"""
-people:
-  - {{email: root1@acme.example, admin: true}}
-  - {{email: root2@acme.example, admin: true}}
-{_PEOPLE}
-custom_fields: [{{name: Dept, type: CHOICE, choices: [A, B]}}, {{name: Nick, type: TEXT}}]
-groups: [{{name: Team, members: [{", ".join(f"{one}@acme.example" for one in (*DECLARED, *QUIETLY))}]}}]
-smart_groups:
-  - {{name: Sales, conditions: [{{field: Dept, choices: [A, B]}}]}}
-  - {{name: Odd, conditions: [{{field: Nick, system_condition: IS_ANY}}]}}
-content: [{{name: GDPR}}, {{name: Safety}}, {{name: Law}}, {{name: Extra}}]
-content_targets:
-  - {{content: GDPR, mandatory: true, assign_to: [{{smart_group: Sales}}]}}
-  - {{content: Safety, assign_to: [{{group: Team}}]}}
-  - {{content: Law, assign_to: [{{smart_group: Odd}}]}}
-  - {{content: Extra, assign_to: [{{smart_group: Sales}}, {{user: canary3@acme.example}}]}}
-"""
 SALES_OF_B = """
 smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]
 content_targets:
@@ -393,13 +379,6 @@ def test_an_apply_that_stops_or_passes_names_nobody_else(open_to_all: Project) -
     assert not NOT_NAMED.search(files)
 
 
-FORMULAS = """
-people: [{email: "=cmd|x@acme.example"}, {email: "+p@acme.example"}]
-custom_fields: [{name: F, type: CHOICE, choices: [X]}]
-groups: [{name: "@Team", members: ["=cmd|x@acme.example", "+p@acme.example"]}]
-content: [{name: "=HYPERLINK(1)"}, {name: Law}]
-content_targets: [{content: Law, assign_to: [{user: +p@acme.example}]}]
-"""
 COLUMNS = [
     *("email", "content", "content_id", "change", "before", "after", "from_before", "until_before"),
     *("from_after", "until_after", "shortened", "causes"),
@@ -411,7 +390,7 @@ def test_csv_and_json_hold_the_same_rows(tmp_path: Path) -> None:
 
     E-mails and contents that a spreadsheet would compute begin with an apostrophe; JSON has them as they are.
     """
-    it = Project(tmp_path, FORMULAS, QUIET + "timezone: UTC\n")
+    it = Project(tmp_path, text_of(__file__, "formulas_seed.yaml"), QUIET + "timezone: UTC\n")
     it.write("""content_targets:
   - {content: "=HYPERLINK(1)", assign_to: [{group: "@Team"}]}
   - {content: Law, visible_until: 2020-01-01, assign_to: [{user: +p@acme.example}]}

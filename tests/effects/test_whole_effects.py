@@ -265,26 +265,7 @@ def test_an_incomplete_listing_in_a_snapshot_makes_everything_unknown(tmp_path: 
 # Whose a live assignment is where groups, smart groups and people share an id: plan, effects and `keep` agree.
 
 
-EVERYBODY = ("ann", "bo", "dan", "eve", "fay", "gus")
-SHARED_SEED = f"""
-custom_fields: [{{name: Country, type: CHOICE, choices: [SE, NO]}}]
-people:
-  - {{email: ann@x.example}}
-  - {{email: bo@x.example}}
-  - {{email: dan@x.example, answers: {{Country: SE}}}}
-  - {{email: eve@x.example, id: x-1}}
-  - {{email: fay@x.example, answers: {{Country: NO}}}}
-  - {{email: gus@x.example}}
-groups:
-  - {{name: Sales, id: x-1, members: [ann@x.example, bo@x.example]}}
-  - {{name: Other group, members: [gus@x.example]}}
-smart_groups:
-  - {{name: Nordics, id: s-1, conditions: [{{field: Country, choices: [SE]}}]}}
-  - {{name: Other smart group, conditions: [{{field: Country, choices: ["NO"]}}]}}
-content: [{{name: Old}}, {{name: New}}]
-participations: [{", ".join(f"{{user: {who}@x.example, content: Old, state: IN_PROGRESS}}" for who in EVERYBODY)}]
-content_targets: [{{content: Old, assign_to: [OTHER, AUDIENCE]}}]
-"""
+SHARED_SEED = text_of(__file__, "shared_ids_seed.yaml")
 AUDIENCES = {
     "group": ("{group: Sales}", "Sales", "{group: Other group}", ["ann", "bo"]),
     "smart_group": ("{smart_group: Nordics}", "Nordics", "{smart_group: Other smart group}", ["dan"]),
