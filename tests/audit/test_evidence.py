@@ -13,6 +13,7 @@ from audit.scene import copy_of, document, evidence, kept, names, project_with_r
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 from json_schemas import schema_validator
+from texts import listed_cases
 
 from lmsconf.audit.statement import chain_findings, evidence_html, statement_text
 from lmsconf.audit.verify_evidence import verify_evidence
@@ -283,27 +284,8 @@ def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:
     assert "The run was cut short" in (written / "index.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ((), ExitCode.USAGE, "no run is given"),
-        (("latest",), ExitCode.USAGE, "--out is missing"),
-        (("latest", "--since", "2020-01-01", "--out", "x"), ExitCode.USAGE, "takes one run"),
-        (("--since", "yesterday", "--out", "x"), ExitCode.USAGE, "is not a date"),
-        (("--since", "2100-01-01", "--out", "x"), ExitCode.ERROR, "no run since 2100-01-01"),
-        (("nothing", "--out", "x"), ExitCode.ERROR, "no run matches"),
-        (("latest", "--out", "manifests"), ExitCode.ERROR, "manifests is not empty"),
-        (("latest", "--out", "lmsconf.yaml"), ExitCode.ERROR, "lmsconf.yaml is not a folder"),
-        (("latest", "--out", "no/such/x"), ExitCode.ERROR, "cannot be written"),
-        (("latest", "--out", "x", "--key", "k.pem"), ExitCode.USAGE, "--key is for verify"),
-        (("latest", "--out", "x", "--head", "0" * 64), ExitCode.USAGE, "--head is for verify"),
-        (("verify",), ExitCode.USAGE, "verify takes one folder"),
-        (("verify", "x", "--head", "latest"), ExitCode.USAGE, "that is not a digest"),
-        (("head", "--workspace", "other"), ExitCode.ERROR, "no run is recorded here"),
-        (("verify", "nowhere"), ExitCode.ERROR, "there is no folder nowhere"),
-    ],
-)
-def test_what_is_refused(folder: Folder, arguments: tuple[str, ...], code: ExitCode, message: str) -> None:
+@listed_cases("arguments", "code", "message")
+def test_what_is_refused(folder: Folder, arguments: list[str], code: int, message: str) -> None:
     """With the reason; nothing is written."""
     assert message in command(folder.root, "evidence", *arguments, code=code).err
     assert not (folder.root / "x").exists()
