@@ -2,7 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from shutil import copytree, ignore_patterns, rmtree
 from typing import Any, Final
 
@@ -25,6 +25,15 @@ pytestmark = pytest.mark.sampled(day=8)
 def out_of_the_group(stage: ServedProject) -> object:
     """A member leaves the group Team."""
     return stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
+
+
+def edited(edits: Mapping[str, str]) -> str:
+    """The manifests with other text in them."""
+    text = MANIFESTS
+    for old, new in edits.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
 
 
 def test_nothing_differs(stage: ServedProject) -> None:
@@ -79,73 +88,61 @@ def test_it_reads_what_a_plan_reads(stage: ServedProject) -> None:
     assert "was read" not in stage("drift", "--coverage").out
 
 
-def test_unmanaged_things_count_where_that_is_asked_for(stage: ServedProject) -> None:
-    """`--unmanaged` makes each of them a finding, but for those that are left alone."""
-    report = drift(stage, "--unmanaged", code=2)
-    assert states(report) == {
-        "content_target/Intro -> user/bo@acme.example": "unmanaged",
-        "custom_field/Extra": "unmanaged",
-        "group/Book club": "unmanaged",
-        "smart_group/All B": "unmanaged",
-    }
-    assert report["findings"][0]["hint"] == {
-        "restore": None,
-        "accept": f"lmsconf -C {stage.root} export --into",
-    }
-
-
 IGNORE: Final = """ignore:
   - {address: "group/T*", reason: HR moves people, until: 2999-01-01}
   - {address: "smart_group/All [AC]", reason: experiment}
 """
 
 
-def test_what_is_ignored_is_listed_with_its_reason(stage: ServedProject) -> None:
-    """Findings that fit an entry do not count; they stand apart with the entry and its place."""
+def told(report: Mapping[str, Any]) -> Iterator[str]:
+    """A report in lines: what is found, what is ignored and why, and problems with their place."""
+    for one in report["findings"]:
+        yield f"{one['address']} is {one['state']}"
+    for one in report["ignored"]:
+        entry = one["ignored_by"]
+        yield f"{one['address']} is {one['state']}, ignored by {entry['address']}: {entry['reason']}, {entry['until']}"
+        yield f"  {entry['source']['file']}:{entry['source']['line']}:{entry['source']['column']}"
+    for one in report["problems"]:
+        place = one["source"] or {"file": "", "line": 0, "column": 0}
+        yield f"{one['severity']} {one['code']} {place['file']}:{place['line']}:{place['column']}"
+
+
+@listed_cases("options", "hands", "edits", "arguments", "code", "lines")
+def test_what_counts(
+    stage: ServedProject,
+    options: str,
+    hands: list[Any],
+    edits: dict[str, str],
+    arguments: list[str],
+    code: int,
+    lines: list[str],
+) -> None:
+    """All that differs does, but for what an entry ignores; with `--unmanaged` also what nobody manages.
+
+    An entry whose day has come hides nothing; one that fits nothing is a note, unless something could not be compared:
+    it may fit just that. That is an error, and nothing is said of the resource, nor of what is owned, because that may
+    be the very one. What an apply would be refused is drift all the same.
+    """
+    stage.options(f"{OWNED}{options.replace('IGNORE', IGNORE)}")
+    stage.write(edited(edits))
+    for call in hands:
+        stage.hand(*call)
+    assert [*told(drift(stage, *arguments, code=code))] == lines
+
+
+def test_text_says_what_is_ignored_and_validate_that_it_no_longer_is(stage: ServedProject) -> None:
+    """Until when, and why."""
     stage.options(f"{OWNED}{IGNORE}")
     out_of_the_group(stage)
-    stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
-    report = drift(stage, code=0)
-    assert states(report) == {}
-    assert states(report, "ignored") == {"group/Team": "changed", "smart_group/All A": "missing"}
-    assert [one["ignored_by"] for one in report["ignored"]] == [
-        {
-            "address": "group/T*",
-            "reason": "HR moves people",
-            "until": "2999-01-01",
-            "source": {"file": "lmsconf.yaml", "line": 5, "column": 5},
-        },
-        {
-            "address": "smart_group/All [AC]",
-            "reason": "experiment",
-            "until": None,
-            "source": {"file": "lmsconf.yaml", "line": 6, "column": 5},
-        },
-    ]
-    assert "Ignored until 2999-01-01: HR moves people" in stage("drift").out
-
-
-def test_an_entry_whose_day_has_come_hides_nothing(stage: ServedProject) -> None:
-    """What it hid counts again, and the entry is reported, by `validate` too."""
+    assert "Ignored until 2999-01-01: HR moves people" in stage("drift", code=0).out
     stage.options(f"{OWNED}{IGNORE.replace('2999', '2020')}")
-    out_of_the_group(stage)
-    report = drift(stage, code=2)
-    assert states(report) == {"group/Team": "changed"}
-    assert codes(report) == ["drift/ignore-expired", "drift/ignore-nothing"]
-    assert report["problems"][0]["source"] == {"file": "lmsconf.yaml", "line": 5, "column": 5}
     assert "drift/ignore-expired" in stage("validate").err
 
 
-def test_an_entry_that_fits_nothing_is_a_note(stage: ServedProject) -> None:
-    """The difference is gone or the pattern is misspelt; what only counts with --unmanaged is something, too."""
-    more = '  - {address: "custom_field/Extra", reason: on trial}\n'
-    stage.options(f"{OWNED}{IGNORE}{more}")
-    report = drift(stage, code=0)
-    assert [(one["code"], one["severity"], one["source"]["line"]) for one in report["problems"]] == [
-        ("drift/ignore-nothing", "note", 5),
-        ("drift/ignore-nothing", "note", 6),
-    ]
-    assert "custom_field/Extra" in states(drift(stage, "--unmanaged"), "ignored")
+def test_what_nobody_manages_can_be_exported(stage: ServedProject) -> None:
+    """There is no way to revert it."""
+    report = drift(stage, "--unmanaged", code=2)
+    assert report["findings"][0]["hint"] == {"restore": None, "accept": f"lmsconf -C {stage.root} export --into"}
 
 
 def test_an_entry_of_one_workspace_is_for_that_one(stage: ServedProject) -> None:
@@ -172,30 +169,6 @@ def test_what_a_run_of_this_machine_made_tells_nothing(stage: ServedProject) -> 
     assert {one["cause"] for one in report["findings"]} == {None}
     rmtree(stage.root / ".lmsconf")
     assert {**drift(stage), "created_at": ""} == {**report, "created_at": ""}
-
-
-def test_what_cannot_be_compared_is_an_error_and_hides_no_other_finding(stage: ServedProject) -> None:
-    """Exit 1; nothing is said of the resource, and nothing of what is owned, because that may be the very one.
-
-    An entry that hides nothing else may fit just that, so it is not called idle.
-    """
-    stage.options(f'{OWNED}ignore: [{{address: "group/T*", reason: HR moves people}}]\n')
-    stage.write(MANIFESTS.replace("cy@acme.example", "nobody@acme.example"))
-    stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
-    stage.hand("manual-groups.create", None, {"name": "LMS new"})
-    report = drift(stage, code=1)
-    assert codes(report) == ["person/unknown"]
-    assert states(report) == {"smart_group/All A": "missing"}
-    assert stage("drift").code == 1
-
-
-def test_what_an_apply_would_be_refused_is_drift_all_the_same(stage: ServedProject) -> None:
-    """An eleventh field is certain to be refused, and still it is declared and not live: 2, not 1."""
-    fields = "".join(f"  - {{name: F{n}, type: TEXT}}\n" for n in range(9))
-    stage.write(MANIFESTS.replace("groups:\n", f"{fields}groups:\n", 1))
-    report = drift(stage, code=2)
-    assert len(report["findings"]) == 9
-    assert codes(report) == []
 
 
 @pytest.mark.sampled
@@ -298,15 +271,6 @@ def based(stage: ServedProject, code: int, *arguments: str) -> dict[str, Any]:
 
 def causes(report: dict[str, Any], key: str = "findings") -> dict[str, str | None]:
     return {finding["address"]: finding["cause"] for finding in report[key]}
-
-
-def edited(edits: Mapping[str, str]) -> str:
-    """The manifests with other text in them."""
-    text = MANIFESTS
-    for old, new in edits.items():
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 NEW: Final = {"  - name: LMS a\n": "  - name: LMS a\n  - name: LMS b\n"}
