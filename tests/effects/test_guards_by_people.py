@@ -1,11 +1,8 @@
 """No way round the guard by people within one plan: whatever takes content away, stops until that number is allowed."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from flow.project import Project
 from flow.shell import lmsconf
 from manifest.cases import Case, cases
 from texts import text_of
@@ -127,15 +124,3 @@ def test_a_csv_that_is_missing_or_empty_is_no_list(tmp_path: Path, hr: str) -> N
     before = it.rows()
     assert applied(it, "people=30").code == ExitCode.ERROR
     assert it.rows() == before
-
-
-def test_an_e_mail_is_that_of_the_active_account(tmp_path: Path) -> None:
-    """Of two accounts with one e-mail, the active one gains what a list gives."""
-    people = "people: [{email: a@x.example}, {email: old@x.example, id: u-0, archived: true}, {email: b@x.example}]\n"
-    seed = "groups: [{name: G}]\ncontent: [{name: C}]\ncontent_targets: [{content: C, assign_to: [{group: G}]}]\n"
-    it = Project(tmp_path, people + seed)
-    it.plan("groups: [{name: G, members: []}]\n")
-    with closing(sqlite3.connect(tmp_path / "workspace.db")) as service, service:
-        service.create_function("casefold", 1, str.casefold, deterministic=True)
-        service.execute("UPDATE people SET email = 'a@x.example' WHERE id = 'u-0'")
-    assert it.plan("groups: [{name: G, members: [a@x.example]}]\n").effects.people.gain == 1
