@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -76,20 +75,13 @@ def project(folder: Path, text: str, *, options: str = "", seed: str = SEED) -> 
     return it
 
 
-@contextmanager
-def opened(it: Project) -> Iterator[Sandbox]:
-    """The workspace behind the project, as it is on disk, in long pages."""
+def seen(it: Project) -> Look:
+    """The workspace behind the project, as it is on disk, and as its API tells it in long pages."""
     sandbox = Sandbox(str(it.settings.workspace.database), spec=it.spec.with_values(LONG_PAGES))
     try:
-        yield sandbox
+        return look(partial(answered, sandbox))
     finally:
         sandbox.close_workspace()
-
-
-def seen(it: Project) -> Look:
-    """The workspace as its API tells it."""
-    with opened(it) as sandbox:
-        return look(partial(answered, sandbox))
 
 
 def answered(sandbox: Sandbox, path: str, query: str = "", body: object = None) -> dict[str, Any]:
