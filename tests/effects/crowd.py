@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -114,6 +114,10 @@ def plan_of_people(it: Project, edits: Mapping[str, Edit]) -> Plan:
 
 def guard(plan: Mapping[str, Any], name: str = "people") -> dict[str, Any]:
     """One guard of a plan."""
-    (found,) = (one for one in plan["guards"] if one["name"] == name)
-    assert isinstance(found, dict)
+    return only(plan["guards"], name=name)
+
+
+def only(rows: Iterable[dict[str, Any]], **said: str) -> dict[str, Any]:
+    """The only row that says so."""
+    (found,) = (row for row in rows if said.items() <= row.items())
     return found

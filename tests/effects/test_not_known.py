@@ -16,7 +16,7 @@ from laws.sandbox_project import document_of
 from texts import text_of
 from waiting import nobody_waits
 
-from effects.crowd import CROWD, SEED, document, filled, guard, plan_of_people, project, seen
+from effects.crowd import CROWD, SEED, document, filled, guard, only, plan_of_people, project, seen
 from lmsconf.documents.reports import people_json
 from lmsconf.errors import ExitCode
 from lmsconf.render.people_reports import people_csv
@@ -31,15 +31,11 @@ COUNTS = ("before", "after", "gain", "lose", "keep", "to_mandatory", "to_optiona
 
 
 def content(effects: Mapping[str, Any], name: str) -> dict[str, Any]:
-    (found,) = (one for one in effects["contents"] if one["content"] == name)
-    assert isinstance(found, dict)
-    return found
+    return only(effects["contents"], content=name)
 
 
 def group(effects: Mapping[str, Any], address: str) -> dict[str, Any]:
-    (found,) = (one for one in effects["groups"] if one["address"] == address)
-    assert isinstance(found, dict)
-    return found
+    return only(effects["groups"], address=address)
 
 
 def assert_not_known(plan: Mapping[str, Any], name: str) -> None:
@@ -58,27 +54,9 @@ def assert_not_known(plan: Mapping[str, Any], name: str) -> None:
 
 def of_one(answer: object) -> Edit:
     """An answer of one person to the field Dept in another shape."""
-
-    def edit(said: dict[str, Any]) -> None:
-        for person in said["users"]:
-            if person["email"] == CROWD[0]:
-                person["customFields"]["Dept"] = answer
-
-    return edit
-
-
-def without_answers(said: dict[str, Any]) -> None:
-    for person in said["users"]:
-        del person["customFields"]
-
-
-def as_text(said: dict[str, Any]) -> None:
-    for person in said["users"]:
-        person["customFields"] = "Dept=A"
-
-
-def as_empty_text(said: dict[str, Any]) -> None:
-    said["users"][0]["customFields"] = ""
+    return lambda said: [
+        person["customFields"].update(Dept=answer) for person in said["users"] if person["email"] == CROWD[0]
+    ]
 
 
 SHAPES: Final[Mapping[str, Edit]] = {
@@ -87,9 +65,9 @@ SHAPES: Final[Mapping[str, Edit]] = {
     "an unknown choice": of_one({"choices": [{"choiceId": "ch-999", "name": "Elsewhere"}]}),
     "choices without ids": of_one({"choices": [{"label": "A"}]}),
     "a list of lists": of_one([["A"]]),
-    "no answers at all": without_answers,
-    "answers in one text": as_text,
-    "an empty text": as_empty_text,
+    "no answers at all": lambda said: [person.pop("customFields") for person in said["users"]],
+    "answers in one text": lambda said: [person.update(customFields="Dept=A") for person in said["users"]],
+    "an empty text": lambda said: said["users"][0].update(customFields=""),
 }
 
 
@@ -143,11 +121,6 @@ ODD = filled(text_of(__file__, "not_known_seed.yaml"))
 MOVED = f"users: [{{email: {CROWD[0]}, answers: {{Dept: B}}}}]\n"
 
 
-def without_the_first(said: dict[str, Any]) -> None:
-    if "members" in said:
-        del said["members"][0]
-
-
 @pytest.mark.parametrize(
     "manifests",
     [
@@ -161,7 +134,7 @@ def without_the_first(said: dict[str, Any]) -> None:
 def test_a_system_condition_that_no_reading_explains_makes_a_change_unknown(tmp_path: Path, manifests: str) -> None:
     """Who meets it afterwards only the service knows."""
     it = project(tmp_path, manifests, seed=ODD)
-    plan = document_of(plan_of_people(it, {"/smart-groups/sg-1": without_the_first}))
+    plan = document_of(plan_of_people(it, {"/smart-groups/sg-1": lambda said: said.get("members", [0]).pop(0)}))
     assert_not_known(plan, "GDPR")
     assert group(plan["effects"], "smart_group/Odd")["after"] is None
 

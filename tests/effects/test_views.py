@@ -242,16 +242,6 @@ def test_an_id_that_a_group_and_a_person_have_is_told_apart_by_the_type(
     assert effects.reasons == reasons
 
 
-def test_the_groups_that_an_archived_person_leaves_are_told(tmp_path: Path) -> None:
-    """Also those that no content is assigned to; the groups of others are not."""
-    groups = f"groups: [{{name: Team, members: [{CROWD[0]}, {CROWD[1]}]}}, {{name: Crew, members: [{CROWD[1]}]}}]\n"
-    it = Project(tmp_path, SEED + groups, "")
-    it.write(f"users: [{{email: {CROWD[0]}, archived: true}}]")
-    text = shown(it, "text")
-    assert re.search(r" 2 +1 +0 +1  group/Team\n", text)
-    assert "group/Crew" not in text
-
-
 def test_people_are_listed_once_for_the_plan_and_its_effects(project: Project) -> None:
     """What the plan itself has read of people is what its effects rest on."""
     assert project.plan(f"groups: [{{name: New, members: [{CROWD[0]}]}}]\n{NARROWED}").effects.people.lose == 18
