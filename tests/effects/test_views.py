@@ -242,6 +242,27 @@ def test_an_id_that_a_group_and_a_person_have_is_told_apart_by_the_type(
     assert effects.reasons == reasons
 
 
+@pytest.mark.parametrize(
+    ("manifests", "groups"),
+    [
+        (NARROWED.replace("SE]", "SE], system_condition: IS_ODD"), [("smart_group/Nordics", 30, None, None, None)]),
+        (
+            f"users: [{{email: {CROWD[0]}, archived: true}}]",
+            [("group/Team", 2, 1, 0, 1), ("smart_group/Nordics", 30, 29, 0, 1)],
+        ),
+    ],
+    ids=["an unknown condition", "an archived person"],
+)
+def test_groups_whose_members_change_are_told(tmp_path: Path, manifests: str, groups: list[tuple[object, ...]]) -> None:
+    """A condition that lmsconf does not know leaves open who is in afterwards, but not who is in now.
+
+    Of an archived person also those that no content is assigned to; the groups of others are not.
+    """
+    seed = f"groups: [{{name: Team, members: [{CROWD[0]}, {CROWD[1]}]}}, {{name: Crew, members: [{CROWD[1]}]}}]\n"
+    found = Project(tmp_path, SEED + seed, "").plan(manifests).effects.groups
+    assert [(str(one.address), one.before, one.after, one.join, one.leave) for one in found] == groups
+
+
 def test_people_are_listed_once_for_the_plan_and_its_effects(project: Project) -> None:
     """What the plan itself has read of people is what its effects rest on."""
     assert project.plan(f"groups: [{{name: New, members: [{CROWD[0]}]}}]\n{NARROWED}").effects.people.lose == 18
@@ -339,7 +360,6 @@ def test_effects_name_nobody_but_in_addresses_of_changes(open_to_all: Project) -
     assert not NOBODY.search(effects)
 
 
-@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("format", VIEWS)
 def test_naming_people_in_a_file_names_them_nowhere_else(open_to_all: Project, format: str) -> None:
     """`--people` writes names to its file, for its owner alone, and into a page, which has a search for them.
