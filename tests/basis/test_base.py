@@ -10,7 +10,7 @@ from flow.project import Project
 from flow.shell import Ran, lmsconf
 from json_schemas import schema_validator
 from msgspec.structs import replace
-from texts import text_of
+from texts import listed_cases, text_of
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, ProblemsFound, UsageError
@@ -279,22 +279,7 @@ def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:
     assert problem.source is None
 
 
-@pytest.mark.parametrize(
-    ("words", "file"),
-    [
-        ("[sh, bin/token.sh]", "now/bin/token.sh"),
-        ("[sh, -c, 'bin/token.sh; true']", "now/bin/token.sh"),
-        ("[vault, --config=bin/vault.ini]", "now/bin/vault.ini"),
-        ("[sh, ../scripts/token.sh]", "scripts/token.sh"),
-        ("[now/token]", "now/now/token"),
-        ("[TOP-tools/token]", None),
-        ("[make, -C, TOP/scripts, token]", ""),
-        ("[make, -CTOP, token]", ""),
-        ("[sh, -c, 'cd TOP/now && ./t*']", ""),
-        ("[sh, -c, 'make -C $CHECKOUT/scripts token']", ""),
-        ("[sh, -c, 'make -C ~/scripts token']", ""),
-    ],
-)
+@listed_cases("words", "file")
 def test_a_command_of_the_project_is_never_that_of_the_base(
     words: str, file: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,27 +124,15 @@ def test_anything_else_is_no_row(edit: Edit, said: str) -> None:
         snapshot_file.loads(json.dumps(document))
 
 
-@pytest.mark.parametrize(
-    ("by", "at", "edit"),
-    [
-        ("u-1", "2026-01-05T08:00:00Z", LastEdit("anna@acme.example", "2026-01-05T08:00:00+00:00")),
-        ("u-2", "1767600000000", LastEdit("u-2", "2026-01-05T08:00:00+00:00")),
-        ("c@x.example", "lately", LastEdit("c@x.example", "lately")),
-        (None, "2026-01-05", LastEdit(None, "2026-01-05T00:00:00+00:00")),
-        ("u-1", "", LastEdit("anna@acme.example", None)),
-        (None, None, None),
-        ("", "", None),
-        ({"userId": "u-1"}, None, None),
-    ],
-)
-def test_who_edited_an_assignment_and_when_is_told(by: Json, at: Json, edit: LastEdit | None) -> None:
+@listed_cases("by", "at", "edit")
+def test_who_edited_an_assignment_and_when_is_told(by: Json, at: Json, edit: list[str | None] | None) -> None:
     """By e-mail where the person is known, at a time as plans show it; nothing where the service says neither."""
     target: dict[str, Json] = {"targetId": "g-1", "targetType": "GROUP", "updatedBy": by, "updatedAt": at}
     rows = tuple(parse_edit_rows(RemoteId("c-1"), {"targets": [target]}))
     people = Listing(rows=(PersonRow(RemoteId("u-1"), "anna@acme.example"),))
     listings = {"user": people, EditRow.listing: Listing(rows=rows)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
-    assert last_edits(snapshot, None) == ({} if edit is None else {"c-1/GROUP/g-1": edit})
+    assert last_edits(snapshot, None) == ({} if edit is None else {"c-1/GROUP/g-1": LastEdit(*edit)})
 
 
 @pytest.mark.parametrize("flag", [[], {}, 1, "true"])
