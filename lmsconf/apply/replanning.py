@@ -32,7 +32,7 @@ from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_peop
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, people_ids, plan_to_manifests
+from lmsconf.planner.plan import attach_problems, people_to_read, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -215,7 +215,7 @@ def _read_again(
 ) -> tuple[Manifests, Policy, Snapshot]:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
     manifests, policy = own_changes(workspace, plan, only)
-    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
+    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_to_read(plan)), progress)
 
 
 def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
