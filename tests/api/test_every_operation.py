@@ -25,7 +25,6 @@ DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {
     **second_dialect(),
     "paging.limit": 1,  # so that a listing has several pages
-    "manual-groups.add.batch": 1,
     "manual-groups.who-can-manage": "given",
     "smart-groups.system-condition.alone": "any-answer",
     "smart-groups.system-condition.with-choices": "any-answer",
