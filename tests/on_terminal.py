@@ -8,7 +8,7 @@ import sys
 import termios
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flow.shell import Ran, lmsconf
@@ -19,8 +19,7 @@ STREAMS = ("stdin", "stdout", "stderr")
 class Screen:
     """All that a terminal has shown, with its line ends as a program writes them."""
 
-    def __init__(self) -> None:
-        self.shown = b""
+    shown = b""
 
     @property
     def text(self) -> str:
@@ -58,11 +57,9 @@ def on_terminal(
 
 def _read(terminal: int, screen: Screen) -> None:
     """Reads until the other end is closed."""
-    try:
+    with suppress(OSError):
         while part := os.read(terminal, 65536):
             screen.shown += part
-    except OSError:
-        pass
 
 
 def at_terminal(
@@ -71,10 +68,13 @@ def at_terminal(
     typed: str = "",
     env: Mapping[str, str] | None = None,
     streams: Collection[str] = STREAMS,
-    columns: int = 80,
-    rows: int = 24,
+    code: int | None = None,
+    **size: int,
 ) -> tuple[Ran, str]:
-    """Runs one command on a terminal; gives its exit code with what streams elsewhere got, and the screen."""
-    with on_terminal(typed, streams=streams, columns=columns, rows=rows) as screen:
-        ran = lmsconf(folder, *arguments, env=env, streams=frozenset(STREAMS) - frozenset(streams))
+    """Runs one command on a terminal; gives its exit code with what streams elsewhere got, and the screen.
+
+    code: what it has to exit with. size: the columns and rows of the terminal.
+    """
+    with on_terminal(typed, streams=streams, **size) as screen:
+        ran = lmsconf(folder, *arguments, env=env, streams=frozenset(STREAMS) - frozenset(streams), code=code)
     return ran, screen.text

@@ -33,11 +33,6 @@ def number_of(folder: Path) -> int:
     return int(_git(folder, *asked) or "0", 10 if whole else 16)
 
 
-def part_of(folder: Path) -> int:
-    """The part that the commit checked out there stands for."""
-    return number_of(folder) % PARTS
-
-
 def _git(folder: Path, *arguments: str) -> str:
     """What git says; nothing where it says nothing, or is not there."""
     try:

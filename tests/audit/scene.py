@@ -1,14 +1,19 @@
 """A project with some runs, and folders of evidence of them."""
 
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from flow.project import Project as Folder
+from flow.project import runs_of
 from flow.shell import Ran
 from flow.shell import lmsconf as command
 
+from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
 from lmsconf.documents.journal.journal_reader import run_names
 from lmsconf.errors import ExitCode
+from lmsconf.model.canonical_json import Json
 
 SEED = """
 people:
@@ -31,8 +36,7 @@ def project_with_runs(root: Path, steps: tuple[str, ...] = STEPS) -> Folder:
     folder = Folder(root, SEED)
     for number, manifests in enumerate(steps, 1):
         folder.write(manifests)
-        ran = command(root, "apply", "--auto-approve", "--meta", f"ticket=T-{number}", "--allow", "removals=1")
-        assert ran.code == ExitCode.OK, ran.err
+        command(root, "apply", "--auto-approve", "--meta", f"ticket=T-{number}", "--allow", "removals=1", code=0)
     return folder
 
 
@@ -41,17 +45,34 @@ def names(folder: Folder) -> list[str]:
     return run_names(folder.root)[::-1]
 
 
+def kept(folder: Folder, suffix: str = "jsonl", number: int = 0) -> Path:
+    """The journal of a run, or the file of that suffix beside it."""
+    return runs_of(folder.root) / f"{names(folder)[number]}.{suffix}"
+
+
+def rewritten(journal: Path) -> Iterator[dict[str, Json]]:
+    """The lines of a journal, to be changed; afterwards it holds them with sums that fit."""
+    entries = [dict(entry) for entry in decode_lines(journal.read_bytes()) if entry]
+    yield from entries
+    journal.write_bytes(b"".join(map(encode_line, entries)))
+
+
 def evidence(folder: Folder, *arguments: str) -> Path:
     """The folder of evidence of all runs, or of those that the arguments name."""
-    chosen = arguments or ("--since", "2020-01-01")
-    ran = command(folder.root, "evidence", *chosen, "--out", "evidence")
-    assert ran.code == ExitCode.OK, ran.err
+    chosen = arguments if arguments[:1] == ("latest",) else ("--since", "2020-01-01", *arguments)
+    command(folder.root, "evidence", *chosen, "--out", "evidence", code=ExitCode.OK)
     return folder.root / "evidence"
 
 
-def verified(folder: Path, *arguments: str) -> Ran:
+def document(written: Path) -> dict[str, Json]:
+    """What the folder states."""
+    found: dict[str, Json] = json.loads((written / "evidence.json").read_text(encoding="utf-8"))
+    return found
+
+
+def verified(folder: Path, *arguments: str, code: ExitCode = ExitCode.OK) -> Ran:
     """What `evidence verify` says of a folder."""
-    return command(folder.parent, "evidence", "verify", str(folder), *arguments)
+    return command(folder.parent, "evidence", "verify", str(folder), *arguments, code=code)
 
 
 def copy_of(folder: Path) -> Path:

@@ -1,78 +1,70 @@
 """`plan --base`: which repository is read, and that nothing which it holds can say what is run."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from basis.repository import beside, commit, git, init, origins
 from flow.project import Project
-from flow.shell import Ran, lmsconf
+from flow.shell import Ran
 
 SEED = "people: [{email: anna@x.example}]\n"
 BASE = "groups: [{name: Coaches, members: []}]\n"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 CHANGE = "groups: [{name: Coaches, members: []}, {name: Mentors, members: []}]\n"
+RIGHT = {"group/Coaches": "already pending", "group/Mentors": "from this change"}
 
 
-def git(folder: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=x", "-c", "user.email=x@x.example", "-c", "commit.gpgsign=false")
-    allowed = ("-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", *who, *allowed, *arguments], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout
+def committed(root: Path, *options: str) -> Project:
+    """A project at the top of a repository whose branch main has the base."""
+    made = Project(root, SEED)
+    made.write(BASE)
+    init(root, *options)
+    return made
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A project at the top of a repository whose branch main has the base."""
-    made = Project(tmp_path / "work", SEED)
-    made.write(BASE)
-    git(made.root, "init", "-q", "-b", "main")
-    git(made.root, "add", ".")
-    git(made.root, "commit", "-q", "-m", "base")
+    """One with a change."""
+    made = committed(tmp_path / "work")
     made.write(CHANGE)
     return made
 
 
-def compared(ran: Ran) -> dict[str, str]:
-    assert ran.code == 0, ran.err
-    changes = ran.document["changes"]
-    assert isinstance(changes, list)
-    return {change["address"]: change["origin"] for change in changes}
+def assert_refused(ran: Ran, code: int, said: str) -> None:
+    assert (ran.code, said in ran.err + ran.out) == (code, True), ran
 
 
-RIGHT = {"group/Coaches": "already pending", "group/Mentors": "from this change"}
+def configure(folder: Path, *pairs: tuple[str, str]) -> None:
+    """Write into the configuration of the repository that a folder is, or has."""
+    file = "config" if (folder / "HEAD").exists() else ".git/config"
+    for key, value in pairs:
+        git(folder, "config", "--file", file, key, value)
 
 
-def plan(root: Path, base: str = "main", **env: str) -> Ran:
-    return lmsconf(root, "plan", "--base", base, "--format", "json", env=env)
+LAZY = (
+    ("remote.origin.promisor", "true"),
+    ("extensions.partialClone", "origin"),
+    ("core.repositoryformatversion", "1"),
+)
 
 
 def test_a_repository_that_runs_programs_runs_none(project: Project, tmp_path: Path) -> None:
     """Whatever its configuration names, and a lazy fetch of what is missing among it, no program is started."""
-    marker = tmp_path / "ran"
-    tool = tmp_path / "tool"
+    marker, tool, included = (tmp_path / name for name in ("ran", "tool", "included"))
     tool.write_text(f"#!/bin/sh\necho $0 >> '{marker}'\n")
     tool.chmod(0o755)
-    config = project.root / ".git" / "config"
-    for key in ("core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "core.askPass", "diff.external",
-                "credential.helper", "filter.x.smudge", "filter.x.process", "diff.x.textconv", "gpg.program",
-                "core.alternateRefsCommand", "remote.origin.uploadpack", "core.gitProxy"):  # fmt: skip
-        git(project.root, "config", key, str(tool))
-    git(project.root, "config", "core.hooksPath", str(tmp_path))
-    git(project.root, "config", "remote.origin.url", f"ext::{tool} %S")
-    git(project.root, "config", "remote.origin.promisor", "true")
-    git(project.root, "config", "protocol.ext.allow", "always")
-    git(project.root, "config", "extensions.partialClone", "origin")
-    git(project.root, "config", "core.repositoryformatversion", "1")
-    included = tmp_path / "included"
     included.write_text(f"[core]\n\tfsmonitor = {tool}\n")
-    git(project.root, "config", "include.path", str(included))
-    assert compared(plan(project.root)) == RIGHT
-    blob = git(project.root, "rev-parse", "main:manifests/all.yaml").strip()
+    run = ("core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "core.askPass", "diff.external",
+           "credential.helper", "filter.x.smudge", "filter.x.process", "diff.x.textconv", "gpg.program",
+           "core.alternateRefsCommand", "remote.origin.uploadpack", "core.gitProxy")  # fmt: skip
+    configure(project.root, *((key, str(tool)) for key in run), ("core.hooksPath", str(tmp_path)))
+    configure(project.root, ("remote.origin.url", f"ext::{tool} %S"), ("protocol.ext.allow", "always"), *LAZY)
+    configure(project.root, ("include.path", str(included)))
+    assert origins(beside(project.root)) == RIGHT
+    blob = git(project.root, "rev-parse", "main:manifests/all.yaml")
     (project.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    ran = plan(project.root)
-    assert (ran.code, "the repository lacks manifests/all.yaml of the base" in ran.err) == (1, True)
-    assert config.is_file()
+    assert_refused(beside(project.root), 1, "the repository lacks manifests/all.yaml of the base")
     assert not marker.exists()
 
 
@@ -81,34 +73,28 @@ def test_a_bare_repository_among_the_files_is_not_read(project: Project, tmp_pat
     marker = tmp_path / "ran"
     below = Project(project.root / "lms", SEED)
     below.write(BASE)
-    git(project.root, "add", "lms")
-    git(project.root, "commit", "-q", "-m", "below")
+    commit(project.root)
     below.write(CHANGE)
     git(below.root, "init", "-q", "--bare", "-b", "main", ".")
-    for key in ("core.fsmonitor", "core.sshCommand"):
-        git(below.root, "config", "--file", "config", key, f"touch '{marker}'; false")
-    for key, value in (("core.bare", "false"), ("core.worktree", ".."), ("remote.origin.url", "ssh://x.invalid/x"),
-                       ("remote.origin.promisor", "true"), ("extensions.partialClone", "origin"),
-                       ("core.repositoryformatversion", "1")):  # fmt: skip
-        git(below.root, "config", "--file", "config", key, value)
+    configure(below.root, *((f"core.{key}", f"touch '{marker}'; false") for key in ("fsmonitor", "sshCommand")))
+    configure(below.root, ("core.bare", "false"), ("core.worktree", ".."), ("remote.origin.url", "ssh://x.invalid/x"))
+    configure(below.root, *LAZY)
     (below.root / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
-    assert compared(plan(below.root)) == RIGHT
+    assert origins(beside(below.root)) == RIGHT
     assert not marker.exists()
 
 
 def test_linked_work_trees_and_submodules_are_repositories(project: Project, tmp_path: Path) -> None:
     """Their `.git` is a file; it is followed where what it leads to names the work tree."""
-    linked = tmp_path / "linked"
+    linked, over = tmp_path / "linked", tmp_path / "over"
     git(project.root, "worktree", "add", "-q", "-b", "other", str(linked))
-    (linked / "manifests" / "all.yaml").write_text(CHANGE)
-    assert compared(plan(linked)) == RIGHT
-    over = tmp_path / "over"
     over.mkdir()
     git(over, "init", "-q")
     git(over, "submodule", "add", "-q", str(project.root), "lms")
-    git(over, "commit", "-q", "-m", "over")
-    (over / "lms" / "manifests" / "all.yaml").write_text(CHANGE)
-    assert compared(plan(over / "lms", "HEAD")) == RIGHT
+    commit(over)
+    for root, base in ((linked, "main"), (over / "lms", "HEAD")):
+        (root / "manifests" / "all.yaml").write_text(CHANGE)
+        assert origins(beside(root, base=base)) == RIGHT
 
 
 @pytest.mark.sampled
@@ -117,13 +103,10 @@ def test_a_branch_that_makes_the_project_a_submodule_chooses_no_base(
     had: str, project: Project, tmp_path: Path
 ) -> None:
     """A ref is one of the repository around it, and means the project that this records: no ref of the submodule."""
-    branch = Project(tmp_path / "branch", SEED)
-    branch.write(BASE)
+    branch = committed(tmp_path / "branch")
     file = branch.root / "lmsconf.yaml"
     file.write_text(file.read_text().replace("workspace.db", "other.db"))
-    git(branch.root, "init", "-q", "-b", "main")
-    git(branch.root, "add", ".")
-    git(branch.root, "commit", "-q", "-m", "base")
+    commit(branch.root)
     over = tmp_path / "over"
     over.mkdir()
     git(over, "init", "-q", "-b", "main")
@@ -131,37 +114,31 @@ def test_a_branch_that_makes_the_project_a_submodule_chooses_no_base(
         Project(over / "lms", SEED).write(BASE)
     else:
         git(over, "submodule", "add", "-q", str(project.root), "lms")
-    git(over, "add", ".")
-    git(over, "commit", "-q", "-m", "base")
+    commit(over)
     git(over, "checkout", "-q", "-b", "change")
     git(over, "rm", "-q", "-r", "lms")
     git(over, "submodule", "add", "-q", "--force", "--name", "new", str(branch.root), "lms")
     git(over, "commit", "-q", "-m", "change")
     git(over / "lms", "fetch", "-q", str(project.root), "main")
-    ran = plan(over / "lms")
-    assert ran.code == 1
-    assert "the url is sandbox:other.db, and in main sandbox:workspace.db" in ran.err
+    assert_refused(beside(over / "lms"), 1, "the url is sandbox:other.db, and in main sandbox:workspace.db")
     (over / "origin").mkdir()
-    assert "write ./origin" in lmsconf(over, "-C", "lms", "plan", "--base", "origin", code=64).err
+    assert_refused(beside(over, "-C", "lms", base="origin"), 64, "write ./origin")
 
 
 def test_a_git_file_that_leads_elsewhere_is_refused(project: Project, tmp_path: Path) -> None:
     """A `.git` file that names the repository of another work tree would compare with that."""
     other = Project(tmp_path / "other", SEED)
     other.write(CHANGE)
-    (other.root / ".git").write_text(f"gitdir: {project.root}/.git\n")
-    ran = plan(other.root)
-    assert (ran.code, "does not belong to a repository with its work tree here" in ran.err) == (1, True)
-    (other.root / ".git").write_text("gitdir: /etc/passwd\n")
-    assert plan(other.root).code == 1
+    said = "does not belong to a repository with its work tree here"
+    for target in (f"{project.root}/.git", "/etc/passwd"):
+        (other.root / ".git").write_text(f"gitdir: {target}\n")
+        assert_refused(beside(other.root), 1, said if target != "/etc/passwd" else "")
 
 
 def test_the_environment_names_no_other_repository(project: Project, tmp_path: Path) -> None:
     """GIT_DIR and its like, a configuration in the environment, grafts and replaced commits: none of them counts."""
-    git(project.root, "commit", "-q", "--allow-empty", "-m", "other")
-    head = git(project.root, "rev-parse", "HEAD").strip()
-    empty = git(project.root, "commit-tree", "-m", "empty", EMPTY_TREE).strip()
-    git(project.root, "replace", head, empty)
+    head = git(project.root, "rev-parse", "HEAD")
+    git(project.root, "replace", head, git(project.root, "commit-tree", "-m", "empty", EMPTY_TREE))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     git(elsewhere, "init", "-q")
@@ -169,7 +146,7 @@ def test_the_environment_names_no_other_repository(project: Project, tmp_path: P
     environ = {name: str(elsewhere / ".git") for name in names}
     environ |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false"}
     environ |= {"GIT_TRACE": str(tmp_path / "trace"), "GIT_REPLACE_REF_BASE": "refs/replace/"}
-    assert compared(plan(project.root, **environ)) == RIGHT
+    assert origins(beside(project.root, **environ)) == RIGHT
     assert not (tmp_path / "trace").exists()
 
 
@@ -178,44 +155,35 @@ def test_no_folder_takes_the_place_of_a_ref(project: Project) -> None:
     for name in ("main", "origin/main"):
         (project.root / name).mkdir(parents=True)
         (project.root / name / "all.yaml").write_text(CHANGE)
-    assert compared(plan(project.root)) == RIGHT
-    ran = plan(project.root, "origin/main")
-    assert (ran.code, "write ./origin/main" in ran.err) == (64, True)
-    written = lmsconf(project.root, "plan", "--base", "./main", "--trust-project", "url", "--format", "json")
-    assert set(compared(written).values()) == {"already pending"}
+    assert origins(beside(project.root)) == RIGHT
+    assert_refused(beside(project.root, base="origin/main"), 64, "write ./origin/main")
+    written = beside(project.root, "--trust-project", "url", base="./main")
+    assert set(origins(written).values()) == {"already pending"}
 
 
 def test_a_tag_and_a_branch_of_one_name_are_told(project: Project) -> None:
     """git would take the tag, which somebody may have pushed; here it is named which of the two is meant."""
     git(project.root, "tag", "main")
-    ran = plan(project.root)
-    assert (ran.code, "refs/heads/main and refs/tags/main" in ran.err) == (64, True)
-    assert compared(plan(project.root, "refs/heads/main")) == RIGHT
+    assert_refused(beside(project.root), 64, "refs/heads/main and refs/tags/main")
+    assert origins(beside(project.root, base="refs/heads/main")) == RIGHT
 
 
 def test_a_repository_of_sha256_is_read(tmp_path: Path) -> None:
     """How objects are stored is all that is taken over from a repository's configuration."""
-    made = Project(tmp_path / "work", SEED)
-    made.write(BASE)
-    git(made.root, "init", "-q", "-b", "main", "--object-format=sha256")
-    git(made.root, "add", ".")
-    git(made.root, "commit", "-q", "-m", "base")
+    made = committed(tmp_path, "--object-format=sha256")
     made.write(CHANGE)
-    assert compared(plan(made.root)) == RIGHT
+    assert origins(beside(tmp_path)) == RIGHT
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 def test_a_repository_of_another_user_needs_safe_directory(project: Project, tmp_path: Path) -> None:
     """As git has it: unless the project is that user's too, as in a container, or the user's settings name it."""
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / ".gitconfig").touch()
+    settings = tmp_path / "home" / ".gitconfig"
+    settings.parent.mkdir()
+    settings.touch()
     os.chown(project.root / ".git", 4711, 4711)
-    ran = plan(project.root, HOME=str(home))
-    assert (ran.code, "belongs to another user" in ran.err) == (1, True)
-    (home / ".gitconfig").write_text(f"[safe]\n\tdirectory = {project.root}\n")
-    assert compared(plan(project.root, HOME=str(home))) == RIGHT
-    (home / ".gitconfig").touch()
+    assert_refused(beside(project.root, HOME=str(settings.parent)), 1, "belongs to another user")
+    settings.write_text(f"[safe]\n\tdirectory = {project.root}\n")
+    assert origins(beside(project.root, HOME=str(settings.parent))) == RIGHT
     os.chown(project.root, 4711, 4711)
-    named = lmsconf(project.root, "-C", ".", "plan", "--base", "main", "--format", "json", env={"HOME": str(tmp_path)})
-    assert compared(named) == RIGHT
+    assert origins(beside(project.root, "-C", ".", HOME=str(tmp_path))) == RIGHT

@@ -7,15 +7,14 @@ embedded sandbox computes in the same process. Counted are the changes of the sa
 computing of its runs, in user and system: on a shared machine the time on the clock says little.
 """
 
-import argparse
 import json
 import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import LMSCONF, Run, exponent, process, tell, verdict
-from workload import PROJECT, Entry, Size, Values, change_some, plant_into, values_of, write_manifests
+from measuring import LMSCONF, Run, exponent, goal, options, process, tell
+from workload import PROJECT, Entry, Values, change_some, plant_into, values_of, write_manifests
 
 GOAL = 1.05
 SECONDS = {"apply without effects": 16.0}
@@ -23,20 +22,15 @@ SECONDS = {"apply without effects": 16.0}
 SIZES = (2_000, 5_000, 10_000, 20_000)
 """How many resources; nearly as many are changes."""
 _PLAN = "saved.plan.json"
+_VIEWS = ("markdown", "html", "json")
 COMMANDS: dict[str, Sequence[str]] = {
     "plan": ["plan", "--out", _PLAN],
     "plan without effects": ["plan", "--no-effects"],
-    "plan as markdown": ["plan", "--format", "markdown"],
-    "plan as html": ["plan", "--format", "html"],
-    "plan as json": ["plan", "--format", "json"],
+    **{f"plan as {view}": ["plan", "--format", view] for view in _VIEWS},
     "show": ["show", _PLAN],
-    "show as markdown": ["show", _PLAN, "--format", "markdown"],
-    "show as html": ["show", _PLAN, "--format", "html"],
-    "show as json": ["show", _PLAN, "--format", "json"],
+    **{f"show as {view}": ["show", _PLAN, "--format", view] for view in _VIEWS},
     "drift": ["drift"],
-    "drift as markdown": ["drift", "--format", "markdown"],
-    "drift as html": ["drift", "--format", "html"],
-    "drift as json": ["drift", "--format", "json"],
+    **{f"drift as {view}": ["drift", "--format", view] for view in _VIEWS},
     "export": ["export", "exported"],
     "snapshot": ["snapshot", "saved.snapshot.json"],
     "plan of a snapshot": ["plan", "--snapshot", "saved.snapshot.json"],
@@ -53,44 +47,39 @@ _EXPECTED = {"drift": 2}
 
 
 def main() -> None:
-    options = _options()
-    names = [name for name in COMMANDS if options.only is None or name in (*options.only, *_NEEDED)]
+    parser = options(__doc__, 2)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="how many resources")
+    parser.add_argument("--only", choices=COMMANDS, action="append", help="tell only this; can be given again")
+    given = parser.parse_args()
+    told = given.only or COMMANDS
+    names = [name for name in COMMANDS if name in (*told, *_NEEDED)]
     costs: dict[str, list[Run]] = {name: [] for name in names}
     changes = []
     with tempfile.TemporaryDirectory() as temporary:
-        for size in options.sizes:
+        for size in given.sizes:
             folder = Path(temporary) / str(size)
             _make_project(folder, size)
-            rounds = [_round(folder, names) for _ in range(options.repeat)]
+            rounds = [_round(folder, names) for _ in range(given.repeat)]
             changes.append(len(json.loads((folder / _PLAN).read_text(encoding="utf-8"))["changes"]))
             for name in names:
                 costs[name].append(min((runs[name] for runs in rounds), key=lambda run: run.cpu))
             shutil.rmtree(folder)
-    for name in names:
-        if options.only is None or name in options.only:
-            _tell(name, options.sizes, changes, costs[name])
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=2, help="runs of each command and size; the least is told")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="how many resources")
-    parser.add_argument("--only", choices=COMMANDS, action="append", help="tell only this; can be given again")
-    return parser.parse_args()
+    for name in told:
+        _tell(name, given.sizes, changes, costs[name])
 
 
 def _tell(name: str, sizes: Sequence[int], changes: Sequence[int], runs: Sequence[Run]) -> None:
     """The computing and memory of each size, the exponent of all sizes beside its goal, and that of the last two."""
     computing = [run.cpu for run in runs]
-    figures = zip(changes, runs, strict=True)
-    tell(f"{name}: " + ", ".join(f"{n:,}: {run.cpu:.2f} s, {run.memory:.0f} MiB" for n, run in figures))
+    each = zip(changes, runs, strict=True)
+    tell(f"{name}: " + ", ".join(f"{n:,}: {run.cpu:.2f} s, {run.memory:.0f} MiB" for n, run in each))
     for size, n, used in zip(sizes, changes, computing, strict=True):
-        if size == 10_000 and (goal := SECONDS.get(name)) is not None:
-            tell(f"  {n:,} changes: {used:.1f} s  goal {goal:.0f} s  ratio {used / goal:.2f}  {verdict(used, goal)}")
+        if size == 10_000 and name in SECONDS:
+            tell(f"  {n:,} changes: {used:.1f} s  {goal(used, SECONDS[name])}")
     if len(changes) < 2:
         return
     found, last = exponent(changes, computing), exponent(changes[-2:], computing[-2:])
-    tell(f"  N^{found:.2f} (the last two: N^{last:.2f})  goal {GOAL}  ratio {found / GOAL:.2f}  {verdict(found, GOAL)}")
+    tell(f"  N^{found:.2f} (the last two: N^{last:.2f})  {goal(found, GOAL)}")
 
 
 def _round(folder: Path, names: Sequence[str]) -> dict[str, Run]:
@@ -112,7 +101,7 @@ def _make_project(folder: Path, size: int) -> None:
     """A project whose manifests declare everything, and a workspace that lacks half and differs in the rest."""
     folder.mkdir()
     (folder / "lmsconf.yaml").write_text(PROJECT + "guards: off\n", encoding="utf-8")
-    values = values_of(Size.of(size))
+    values = values_of(size)
     plant_into(folder / "seeded.db", _half(values))
     write_manifests(folder / "manifests", values)
     change_some(folder / "manifests", 1)

@@ -5,15 +5,13 @@
 Needs Chromium. The time of the first paint is the browser's own: from the begin of loading until something is seen.
 """
 
-import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from measuring import Run, exponent, process, tell, verdict
+from measuring import Run, exponent, goal, options, process, tell
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(Path(__file__).parents[2])]
@@ -48,9 +46,7 @@ class Opened(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=7, help="counted openings of each")
-    repeat = parser.parse_args().repeat
+    repeat = options(__doc__, 7).parse_args().repeat
     if CHROMIUM is None:
         sys.exit("there is no Chromium here")
     with tempfile.TemporaryDirectory() as temporary, browser() as chromium:
@@ -61,7 +57,21 @@ def main() -> None:
         rounds = [{size: opened(chromium, page) for size, page in pages.items()} for _ in range(repeat)]
         megabytes = {size: page.stat().st_size / 1e6 for size, page in pages.items()}
     middle = {size: Opened(*map(median, zip(*(one[size] for one in rounds), strict=True))) for size in pages}
-    report(repeat, middle, megabytes, made)
+    tell(f"medians of {repeat} openings in turn; the page is made once, in a process of its own")
+    tell("  changes       MB  first paint  browser  elements  made in  by")
+    for size, one in middle.items():
+        run = made.get(size)
+        by = "  (one line)" if run is None else f"  {run.wall:5.1f} s  {run.memory:.0f} MiB"
+        tell(
+            f"  {size:8,}  {megabytes[size]:7.2f}  {one.paint:8.0f} ms {one.memory:4.0f} MiB  {one.elements:8,.0f}{by}"
+        )
+    growth = exponent(SIZES[1:], [made[size].cpu for size in SIZES[1:]])
+    for what, figure, most in (
+        (f"size of the page of {JUDGED:,} changes, MB", megabytes[JUDGED], MEGABYTES),
+        ("its first paint, ms", middle[JUDGED].paint, PAINT),
+        ("growth of making it, from 2,000 to 20,000 changes: N^", growth, 1.05),
+    ):
+        tell(f"  {what} {figure:.2f}  {goal(figure, most)}")
 
 
 def written(size: int, page: Path) -> Run:
@@ -78,31 +88,6 @@ def opened(chromium: Browser, page: Path) -> Opened:
     heap = chromium.call("Runtime.getHeapUsage")
     memory = (heap["usedSize"] + heap["embedderHeapUsedSize"] + heap["backingStorageSize"]) / 2**20
     return Opened(paint, memory, chromium.run("document.querySelectorAll('*').length"))
-
-
-def report(repeat: int, middle: dict[int, Opened], megabytes: dict[int, float], made: dict[int, Run]) -> None:
-    tell(f"medians of {repeat} openings in turn; the page is made once, in a process of its own")
-    tell("  changes       MB  first paint  browser  elements  made in  by")
-    tell(f"  one line           {middle[0].paint:8.0f} ms {middle[0].memory:4.0f} MiB  {middle[0].elements:8,.0f}")
-    for size in SIZES:
-        one, run = middle[size], made[size]
-        tell(
-            f"  {size:8,}  {megabytes[size]:7.2f}  {one.paint:8.0f} ms {one.memory:4.0f} MiB  {one.elements:8,.0f}"
-            f"  {run.wall:5.1f} s  {run.memory:.0f} MiB"
-        )
-    goal(f"size of the page of {JUDGED:,} changes, MB", megabytes[JUDGED], MEGABYTES)
-    goal("its first paint, ms", middle[JUDGED].paint, PAINT)
-    goal("growth of making it, from 2,000 to 20,000 changes: N^", growth(made), 1.05)
-
-
-def growth(made: dict[int, Run]) -> float:
-    sizes: Sequence[int] = [size for size in SIZES if size >= 2_000]
-    return exponent(sizes, [made[size].cpu for size in sizes])
-
-
-def goal(what: str, figure: float, most: float) -> None:
-    """Today's figure, the goal and their ratio."""
-    tell(f"  {what} {figure:.2f}  goal {most:g}  ratio {figure / most:.2f}  {verdict(figure, most)}")
 
 
 if __name__ == "__main__":

@@ -7,39 +7,38 @@ The server runs in a process of its own; requests are counted in a run that is n
 is applied and its state copied for the others; that the plan finds nothing to change is checked.
 """
 
-import argparse
-import copy
 import json
 import tempfile
 from pathlib import Path
 
-from measuring import LMSCONF, TOKEN, Run, in_turn, middle, process, ratio, served, tell, verdict
-from workload import Size, make_project, values_of
+from measuring import LMSCONF, TOKEN, Run, figures, in_turn, options, process, ratio, served, tell, verdict
+from workload import make_project, values_of
 
 RESOURCES = 10_000
 
 
 def main() -> None:
-    options = _options()
+    parser = options(__doc__, 3)
+    parser.add_argument("--terraform", metavar="PATH", default="terraform", help="the terraform program")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        make_project(folder / "project", values_of(Size.of(RESOURCES)))
-        stage = _terraform_project(folder / "terraform", options.terraform)
+        make_project(folder / "project", values_of(RESOURCES))
+        stage = _terraform_project(folder / "terraform", given.terraform)
         database = folder / "project" / "workspace.db"
         with served(database, folder / "log.jsonl") as server:
             _plan(folder / "project", server.url)
             asked = server.operations()
         with served(database, None) as server:
             ours, theirs = in_turn(
-                options.repeat,
+                given.repeat,
                 lambda: _plan(folder / "project", server.url),
-                lambda: process([options.terraform, *_UNCHANGED], env=_TERRAFORM_ENV, cwd=stage),
+                lambda: process([given.terraform, *_UNCHANGED], env=_TERRAFORM_ENV, cwd=stage),
             )
     requests = sum(asked.values())
-    tell(f"{RESOURCES:,} unchanged resources, medians of {options.repeat} runs in turn")
+    tell(f"{RESOURCES:,} unchanged resources, medians of {given.repeat} runs in turn")
     for label, runs in (("lmsconf over HTTP", ours), ("terraform plan", theirs)):
-        found = middle(runs)
-        tell(f"  {label:19} {found.wall:7.2f} s  {found.cpu:7.2f} s of computing  {found.memory:5.0f} MiB")
+        tell(f"  {label:19} {figures(runs)}")
     tell(f"  {requests:,} requests a plan; what the server computes is in the time, not in the computing")
     tell(f"  lmsconf : terraform  {ratio(ours, theirs):.3f}  {verdict(ratio(ours, theirs), 0.3)}")
     tell("  requests by operation: " + ", ".join(f"{name} {count}" for name, count in sorted(asked.items())))
@@ -47,13 +46,6 @@ def main() -> None:
 
 def _plan(project: Path, url: str) -> Run:
     return process([LMSCONF, "-C", str(project), "plan"], env={"LMSCONF_URL": url, "LMSCONF_TOKEN": TOKEN})
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--terraform", metavar="PATH", default="terraform", help="the terraform program")
-    parser.add_argument("--repeat", type=int, default=3, help="counted runs of each")
-    return parser.parse_args()
 
 
 _TERRAFORM_ENV = {"TF_CLI_CONFIG_FILE": "/dev/null", "CHECKPOINT_DISABLE": "1"}
@@ -82,7 +74,7 @@ def _block(number: int) -> str:
 
 def _copied(resource: dict[str, object], number: int) -> dict[str, object]:
     """The resource that was applied, as the one with that number."""
-    copied = json.loads(json.dumps(copy.copy(resource)).replace("group-0", f"group-{number}"))
+    copied = json.loads(json.dumps(resource).replace("group-0", f"group-{number}"))
     copied["name"] = f"group_{number}"
     copied["instances"][0]["attributes"]["id"] = f"00000000-0000-0000-0000-{number:012}"
     return dict(copied)

@@ -1,21 +1,21 @@
 """Time, computing, largest memory and requests of each command in a very large workspace, over loopback HTTP.
 
-    python tests/benchmarks/bench_scale.py [--share 0.02] [--only plan --only drift] [--keep FOLDER]
+    python tests/benchmarks/bench_scale.py [--share 0.02] [--only plan --only snapshot] [--keep FOLDER]
 
 There are 200,000 people, 5,000 groups of which one has half of the people, 5,000 smart groups and 20,000 assignments of
 500 contents. All groups, smart groups and assignments are declared, and about 2,000 of them are changed. Each line is
 one process; the server is another one. A whole run takes many minutes; `--share` takes that share of everything.
 """
 
-import argparse
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
-from measuring import LMSCONF, TOKEN, Run, RunningServer, process, served, tell, verdict
+from bench_growth import COMMANDS
+from measuring import LMSCONF, TOKEN, RunningServer, goal, options, process, served, tell, verdict
 from workload import FIELDS, PROJECT, Entry, Values, change_some, plant_into, write_manifests
 
 from lmsconf.sandbox.synthetic_seed import generate_seed
@@ -28,92 +28,51 @@ _CHANGED = 1 / 13
 """The share of groups with managers, of smart groups with managers and of assignments that is changed: 2,000 of all."""
 _BIG, _LEAVE = "people.csv", 10
 """The file of the members of the largest group, and how many of them leave it."""
-_PLAN, _SNAPSHOT = "saved.plan.json", "saved.snapshot.json"
-COMMANDS: dict[str, Sequence[str]] = {
-    "drift": ["drift", "--format", "json"],
-    "plan without effects": ["plan", "--no-effects"],
-    "plan": ["plan", "--out", _PLAN],
-    "plan as markdown": ["plan", "--format", "markdown"],
-    "plan as html": ["plan", "--format", "html"],
-    "show as markdown": ["show", _PLAN, "--format", "markdown"],
-    "show as html": ["show", _PLAN, "--format", "html"],
-    "show as json": ["show", _PLAN, "--format", "json"],
-    "snapshot": ["snapshot", _SNAPSHOT],
-    "export": ["export", "exported"],
-    "apply": ["apply", "--auto-approve"],
-}
-"""Name → the command, in the order of running: the last one ends the changes."""
-_NEEDS = {name: ["plan"] for name in COMMANDS if name.startswith("show")}
-_EXPECTED = {"drift": 2}
-
-
-class Line(NamedTuple):
-    """What a command took."""
-
-    name: str
-    run: Run
-    requests: int
+NAMES = (
+    *("drift as json", "plan without effects", "plan", "plan as markdown", "plan as html", "show as markdown"),
+    *("show as html", "show as json", "snapshot", "export", "apply"),
+)
+"""In the order of running: the last one ends the changes."""
 
 
 def main() -> None:
-    options = _options()
-    names = [name for name in COMMANDS if options.only is None or name in options.only]
-    with _folder(options.keep) as folder, _running(folder, options.share) as (server, env):
-        server.operations()
-        lines = []
-        for name in names:
-            run = process([LMSCONF, *COMMANDS[name]], env=env, cwd=folder, expect=_EXPECTED.get(name, 0))
-            lines.append(Line(name, run, server.operations().total()))
-            _tell(lines[-1])
-    most = max(lines, key=lambda line: line.run.memory)
-    tell(
-        f"  largest memory: {most.run.memory:,.0f} MiB ({most.name}), goal {MEBIBYTES:,}, "
-        f"ratio {most.run.memory / MEBIBYTES:.2f}, {verdict(most.run.memory, MEBIBYTES)}"
-    )
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="the share of people, groups and assignments")
-    parser.add_argument("--only", choices=COMMANDS, action="append", help="measure this command; can be given again")
+    parser.add_argument("--only", choices=NAMES, action="append", help="measure this command; can be given again")
     parser.add_argument("--keep", type=Path, help="seed the workspace in this folder, or use what is there from before")
-    options = parser.parse_args()
-    missing = {need for name in options.only or () for need in _NEEDS.get(name, ())} - set(options.only or ())
-    if missing:
-        parser.error(f"--only {', '.join(sorted(missing))} has to be given too")
-    return options
-
-
-def _tell(line: Line) -> None:
-    tell(
-        f"  {line.name:21} {line.run.wall:7.1f} s {line.run.cpu:7.1f} s of computing {line.run.memory:7,.0f} MiB "
-        f"{line.requests:8,} requests  {verdict(line.run.memory, MEBIBYTES)}"
-    )
-
-
-@contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    """A folder for the project: the one to keep, or one for this run."""
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        yield Path(temporary)
+    given = parser.parse_args()
+    names = [name for name in NAMES if given.only is None or name in given.only]
+    if "plan" not in names and any(name.startswith("show") for name in names):
+        parser.error("--only plan has to be given too")
+    with tempfile.TemporaryDirectory() as temporary, _running(given.keep or Path(temporary), given.share) as running:
+        folder, server = running
+        env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+        server.operations()
+        memory = {}
+        for name in names:
+            run = process([LMSCONF, *COMMANDS[name]], env=env, cwd=folder, expect=2 if name.startswith("drift") else 0)
+            memory[name] = run.memory
+            tell(
+                f"  {name:21} {run.wall:7.1f} s {run.cpu:7.1f} s of computing {run.memory:7,.0f} MiB "
+                f"{server.operations().total():8,} requests  {verdict(run.memory, MEBIBYTES)}"
+            )
+    most = max(memory, key=memory.__getitem__)
+    tell(f"  largest memory: {memory[most]:,.0f} MiB ({most}), {goal(memory[most], MEBIBYTES)}")
 
 
 @contextmanager
-def _running(folder: Path, share: float) -> Iterator[tuple[RunningServer, dict[str, str]]]:
-    """The project in the folder, a copy of its seeded workspace behind a server, and the environment that names it."""
+def _running(folder: Path, share: float) -> Iterator[tuple[Path, RunningServer]]:
+    """The folder with the project, and a server of a copy of its seeded workspace."""
+    folder.mkdir(parents=True, exist_ok=True)
     seeded, database = folder / "seeded.db", folder / "workspace.db"
     if not seeded.exists():
         _make_project(folder, share)
     shutil.copyfile(seeded, database)
     shutil.rmtree(folder / "exported", ignore_errors=True)
-    (folder / _PLAN).unlink(missing_ok=True)
-    (folder / _SNAPSHOT).unlink(missing_ok=True)
+    for saved in folder.glob("saved.*.json"):
+        saved.unlink()
     with served(database, folder / "log.jsonl") as server:
-        yield server, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+        yield folder, server
 
 
 def _make_project(folder: Path, share: float) -> None:

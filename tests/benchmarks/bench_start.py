@@ -7,25 +7,22 @@ than the time on the clock. Modules are compiled before, as in an installed pack
 PYTHONDONTWRITEBYTECODE.
 """
 
-import argparse
 import os
 import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from measuring import LMSCONF, Run, in_turn, middle, process, tell, verdict
+from measuring import LMSCONF, in_turn, middle, options, process, tell, verdict
 
 QUICKSTART = Path(__file__).parent.parent.parent / "examples" / "quickstart"
 GOALS = {"plan": 20, "validate": 14}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=15, help="counted runs of each")
-    repeat = parser.parse_args().repeat
+    repeat = options(__doc__, 15).parse_args().repeat
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary) / "quickstart"
@@ -33,7 +30,7 @@ def main() -> None:
         bare, *ours = in_turn(
             repeat,
             lambda: process([sys.executable, "-c", "pass"]),
-            *(_command(project, command) for command in GOALS),
+            *(partial(process, [LMSCONF, "-C", str(project), command]) for command in GOALS),
         )
     tell(f"the quickstart, medians of {repeat} runs in turn")
     tell(f"  python -c pass       {middle(bare).cpu * 1000:5.0f} ms of computing")
@@ -41,10 +38,6 @@ def main() -> None:
         found = statistics.median(a.cpu / b.cpu for a, b in zip(runs, bare, strict=True))
         tell(f"  lmsconf {command:12} {middle(runs).cpu * 1000:5.0f} ms of computing")
         tell(f"  {command} : python -c pass  {found:.1f}  {verdict(found, goal)}")
-
-
-def _command(project: Path, command: str) -> Callable[[], Run]:
-    return lambda: process([LMSCONF, "-C", str(project), command])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """How things are measured: whole processes or calls, in turn, and what is told of them is the median."""
 
+import argparse
 import json
 import math
 import os
@@ -15,6 +16,14 @@ from typing import NamedTuple
 
 LMSCONF = str(Path(sys.executable).parent / "lmsconf")
 """The program of the environment that runs the benchmark."""
+
+
+def options(doc: str | None, repeat: int | None = None) -> argparse.ArgumentParser:
+    """The options of a benchmark. repeat: how many runs are counted unless `--repeat` says so; None: one alone."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if repeat is not None:
+        parser.add_argument("--repeat", type=int, default=repeat, help="counted runs of each")
+    return parser
 
 
 class Run(NamedTuple):
@@ -64,6 +73,12 @@ def middle(runs: Sequence[Run]) -> Run:
     return Run(*(statistics.median(figure) for figure in zip(*runs, strict=True)))
 
 
+def figures(runs: Sequence[Run]) -> str:
+    """The medians in words."""
+    wall, cpu, memory = middle(runs)
+    return f"{wall:7.2f} s  {cpu:7.2f} s of computing  {memory:5.0f} MiB"
+
+
 def ratio(ours: Sequence[Run], theirs: Sequence[Run]) -> float:
     """The median of the ratios on the clock, round by round."""
     return statistics.median(a.wall / b.wall for a, b in zip(ours, theirs, strict=True))
@@ -81,13 +96,14 @@ def tell(text: str) -> None:
     sys.stdout.flush()
 
 
+def goal(figure: float, most: float) -> str:
+    """The most that a figure may be, their ratio, and whether it keeps to that."""
+    return f"goal {most:g}  ratio {figure / most:.2f}  {verdict(figure, most)}"
+
+
 def verdict(figure: float, target: float) -> str:
     """Whether a figure keeps to its target, in words; nothing fails where it does not."""
     return f"target ≤ {target:g}: {'kept' if figure <= target else 'MISSED'}"
-
-
-if __name__ == "__main__":
-    print(json.dumps(_start(sys.argv[1:])))
 
 
 # The sandbox as a server in another process, and the log of what it was asked.
@@ -104,27 +120,25 @@ class RunningServer(NamedTuple):
 
     def operations(self) -> Counter[str]:
         """How often each operation was asked for since the last time somebody looked."""
-        return Counter(self.sequence())
-
-    def sequence(self) -> list[str]:
-        """The operations that were asked for since the last time somebody looked, in their order."""
         if self.log is None:
             raise ValueError("this server writes no log")
         lines = self.log.read_text(encoding="utf-8").splitlines()
         self.log.write_text("", encoding="utf-8")
-        return [json.loads(line)["operation"] for line in lines]
+        return Counter(json.loads(line)["operation"] for line in lines)
 
 
 @contextmanager
-def served(database: Path, log: Path | None, *, latency: float = 0.0) -> Iterator[RunningServer]:
-    """A workspace behind a free port, each answer late by so many seconds. log: None where the time is measured."""
+def served(database: Path, log: Path | None) -> Iterator[RunningServer]:
+    """A workspace behind a free port. log: None where the time is measured."""
     command = [LMSCONF, "sandbox", "serve", "--port", "0", "--db", str(database), "--token", TOKEN]
-    logging = [] if log is None else ["--log", str(log)]
-    with subprocess.Popen(
-        [*command, *logging, "--latency", str(latency)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    command += [] if log is None else ["--log", str(log)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             said = process.stdout.readline() if process.stdout else ""
             yield RunningServer(said.split()[-1], log)
         finally:
             process.terminate()
+
+
+if __name__ == "__main__":
+    print(json.dumps(_start(sys.argv[1:])))

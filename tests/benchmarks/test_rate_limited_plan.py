@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from rate_limited import IdleClock, RateLimitFaults, bucket, limit_sandboxes
-from workload import Size, make_project, values_of
+from workload import make_project, values_of
 
 import lmsconf
 from lmsconf.cli.terminal import LimitWording
@@ -25,7 +25,7 @@ def test_a_plan_takes_as_long_as_its_requests_and_tells_it_in_time(
 ) -> None:
     """At most 1.1 times requests / rate; after a tenth of them the estimate is within a fifth of what it then takes."""
     project = tmp_path / "project"
-    make_project(project, values_of(Size.of(resources)))
+    make_project(project, values_of(resources))
     lines: list[tuple[float, int, str]] = []
     words = LimitWording()
     with IdleClock() as clock:

@@ -6,14 +6,11 @@ sizes keep these shares. The manifests list everybody in every group, so nothing
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import yaml
-from measuring import LMSCONF
 
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.synthetic_seed import generate_seed
@@ -34,33 +31,16 @@ manifests: manifests
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How many of everything."""
-
-    groups: int
-    smart_groups: int
-    contents: int
-    assignments: int
-    people: int
-
-    @classmethod
-    def of(cls, resources: int) -> Size:
-        """The mix of that many resources."""
-        groups, smart_groups = resources // 5, resources // 10
-        rest = resources - FIELDS - groups - smart_groups
-        return cls(groups, smart_groups, resources // 20, rest, PEOPLE)
-
-
-def values_of(size: Size) -> Values:
-    """A made-up workspace of that size; the same size gives the same one."""
+def values_of(resources: int) -> Values:
+    """A made-up workspace of that many resources; the same number gives the same one."""
+    groups, smart_groups = resources // 5, resources // 10
     return generate_seed(
-        users=size.people,
-        groups=size.groups,
-        smart_groups=size.smart_groups,
+        users=PEOPLE,
+        groups=groups,
+        smart_groups=smart_groups,
         fields=FIELDS,
-        contents=size.contents,
-        assignments=size.assignments,
+        contents=resources // 20,
+        assignments=resources - FIELDS - groups - smart_groups,
     )
 
 
@@ -78,13 +58,6 @@ def plant_into(file: Path, values: Values) -> None:
     with store.write_transaction() as repository:
         fill_workspace(repository, values)
     store.close()
-
-
-def record(folder: Path, file: str = "workspace.json") -> Path:
-    """The snapshot of a project's workspace, recorded by the program itself."""
-    path = folder / file
-    subprocess.run([LMSCONF, "-C", str(folder), "snapshot", str(path)], check=True, capture_output=True)
-    return path
 
 
 def write_manifests(folder: Path, values: Values) -> None:
@@ -129,15 +102,12 @@ def _by_content(assignments: Iterable[Entry]) -> Iterator[Entry]:
     entries: dict[object, list[object]] = {}
     for one in assignments:
         own = {key: value for key, value in one.items() if key not in ("content", "assign_to")}
-        for audience in _listed(one["assign_to"]):
+        listed = one["assign_to"]
+        for audience in listed if isinstance(listed, list) else [listed]:
             said = {"everyone": True} if audience == "everyone" else audience
             entries.setdefault(one["content"], []).append({**said, **own} if isinstance(said, dict) else said)
     for content, audiences in entries.items():
         yield {"content": content, "assign_to": audiences}
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
 
 
 def change_some(folder: Path, share: float) -> None:

@@ -1,19 +1,19 @@
 """GitHub Actions in small: jobs of the workflows, step by step as they are written, with a stand-in for GitHub."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from .engines import combinations, environment, keep, shell
 
 HERE = Path(__file__).parent
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
@@ -38,23 +38,18 @@ class JobResult:
 
 
 class Actions:
-    """A repository on GitHub. `origin` is the bare repository; what else is on GitHub is in `state`.
+    """A repository on GitHub, `clone` is a clone of it. What else is on GitHub is in `state`.
 
     alerts   what was uploaded last as SARIF
     unused   job → permissions that it was given and no run of it has used
     """
 
-    def __init__(
-        self, root: Path, origin: Path, secrets: Mapping[str, str], variables: Mapping[str, str] | None = None
-    ) -> None:
-        self._root = root
-        self._origin = origin
-        self._secrets = dict(secrets)
-        self._variables = dict(variables or {})
-        self._older = 0
-        self._count = 0
-        self._state = root / "github.json"
-        self._bin = root / "bin"
+    def __init__(self, root: Path, secrets: Mapping[str, str], variables: Mapping[str, str] | None = None) -> None:
+        """What is in the folder `clone` of the root is what the repository begins with."""
+        self._root, self.clone, self._origin = root, root / "clone", root / "origin.git"
+        self._secrets, self._variables = secrets, variables or {}
+        self._older = self._count = 0
+        self._state, self._bin = root / "github.json", root / "bin"
         self._bin.mkdir()
         self._program("gh", f'#!/bin/sh\nexec {sys.executable} {HERE / "gh.py"} "$@"\n')
         self._program("python", _PIP)
@@ -62,6 +57,20 @@ class Actions:
         self.unused: dict[str, set[str]] = {}
         begun = {"comments": [], "statuses": {}, "pulls": {}, "issues": [], "labels": [], "artifacts": [], "runs": {}}
         self._state.write_text(json.dumps({**begun, "permissions": {}, "used": {}}), encoding="utf-8")
+        git(root, "init", "--quiet", "--bare", str(self._origin))
+        git(self.clone, "init", "--quiet")
+        git(self.clone, "remote", "add", "origin", str(self._origin))
+        self.push_all("main")
+
+    def push_all(self, branch: str) -> None:
+        """Commit what is in the clone, and push it."""
+        commit(self.clone)
+        git(self.clone, "push", "--quiet", "--force", "origin", f"HEAD:refs/heads/{branch}")
+
+    def requested(self, workflow: str, ref: str, head: str, *, fork: bool = False) -> dict[str, JobResult]:
+        """Run what a pull request runs. head: the commit that it asks to merge; ref: what its jobs check out."""
+        pull = {"number": 7, "head": {"sha": head, "repo": {"full_name": "mallory/lms" if fork else "acme/lms"}}}
+        return self.run(workflow, ref, {"pull_request": pull}, fork=fork)
 
     def _program(self, name: str, text: str) -> None:
         (self._bin / name).write_text(text, encoding="utf-8")
@@ -84,9 +93,14 @@ class Actions:
         """
         document = yaml.safe_load(git(self._origin, "show", f"{ref}:.github/workflows/{workflow}"))
         assert document["permissions"] == {}
-        self._begin(workflow, ref, event)
+        pull, runs = event.get("pull_request"), self.state["runs"]
+        run = {
+            "path": f".github/workflows/{workflow}@{ref}",
+            "event": "pull_request" if pull else "workflow_dispatch" if event else "push",
+            "head_sha": pull["head"]["sha"] if pull else git(self._origin, "rev-parse", ref),
+        }
+        self.write(runs={**runs, str(len(runs) + 1): run})
         self._older = len(self.state["artifacts"])
-        pushed = {"event_name": "pull_request" if "pull_request" in event else "push"}
         found: dict[str, JobResult] = {}
         results: dict[str, dict[str, Any]] = {}
         for name, job in document["jobs"].items():
@@ -97,8 +111,8 @@ class Actions:
                     "repository": "acme/lms",
                     "token": "github-token",
                     "server_url": "https://github.example",
-                    "run_id": str(self.runs),
-                    **pushed,
+                    "run_id": str(len(runs) + 1),
+                    "event_name": "pull_request" if pull else "push",
                 },
                 "secrets": {} if fork else self._secrets if "environment" in job else {},
                 "vars": self._variables if "environment" in job else {},
@@ -128,19 +142,6 @@ class Actions:
             more = {"matrix": values, "strategy": {"job-index": index}, "steps": {}}
             ran[f"{name} ({', '.join(values.values())})"] = self._job(name, job, ref, {**contexts, **more}, fork)
         return ran
-
-    @property
-    def runs(self) -> int:
-        """How many runs of workflows there were."""
-        return len(self.state["runs"])
-
-    def _begin(self, workflow: str, ref: str, event: Mapping[str, Any]) -> None:
-        """A run, as GitHub tells of it."""
-        pull = event.get("pull_request")
-        commit = pull["head"]["sha"] if pull else git(self._origin, "rev-parse", ref)
-        name = "pull_request" if pull else "workflow_dispatch" if event else "push"
-        run = {"path": f".github/workflows/{workflow}@{ref}", "event": name, "head_sha": commit}
-        self.write(runs={**self.state["runs"], str(self.runs + 1): run})
 
     def _job(self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool) -> JobResult:
         self._count += 1
@@ -172,32 +173,21 @@ class Actions:
         """Runs a script as GitHub does, and gives exit code, output, and the outputs of the step."""
         assert "${{" not in step["run"], "an expression in a script could be code"
         (folder / "output").write_text("", encoding="utf-8")
-        variables = {name: filled(str(value), contexts) for name, value in step.get("env", {}).items()}
-        ended = subprocess.run(
-            ["bash", "-e", "-c", step["run"]],
-            cwd=folder / "work",
-            env={
-                "PATH": os.pathsep.join([str(self._bin), str(Path(sys.executable).parent), os.environ["PATH"]]),
-                "HOME": str(folder),
-                "CI": "true",
-                "GITHUB_ACTOR": "anna",
-                "GITHUB_OUTPUT": str(folder / "output"),
-                "GITHUB_REPOSITORY": "acme/lms",
-                "GITHUB_SHA": git(self._origin, "rev-parse", ref),
-                "GITHUB_STATE": str(self._state),
-                "GITHUB_STEP_SUMMARY": str(folder / "summary"),
-                **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
-                **variables,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        variables = {
+            "PATH": f"{self._bin}:{environment()['PATH']}",
+            "HOME": str(folder),
+            "CI": "true",
+            "GITHUB_ACTOR": "anna",
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_REPOSITORY": "acme/lms",
+            "GITHUB_SHA": git(self._origin, "rev-parse", ref),
+            "GITHUB_STATE": str(self._state),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+            **{name: filled(str(value), contexts) for name, value in step.get("env", {}).items()},
+        }
+        code, said = shell(["bash", "-e", "-c", step["run"]], folder / "work", variables)
         lines = (folder / "output").read_text(encoding="utf-8").splitlines()
-        return ended.returncode, ended.stdout, dict(line.split("=", 1) for line in lines)
+        return code, said, dict(line.split("=", 1) for line in lines)
 
     def _uses(self, step: Mapping[str, Any], folder: Path, ref: str, contexts: Mapping[str, Any], fork: bool) -> int:
         """What the actions of others do, as far as it matters here."""
@@ -226,11 +216,8 @@ class Actions:
     def _keep(self, name: str, work: Path, paths: Sequence[str], ref: str, fork: bool) -> None:
         folder = self._root / f"artifact-{self._count}-{name}"
         folder.mkdir()
-        for path in paths:
-            if (work / path).is_dir():  # a folder alone is the root of the artifact
-                shutil.copytree(work / path, folder / path if len(paths) > 1 else folder, dirs_exist_ok=True)
-            elif (work / path).exists():
-                shutil.copy(work / path, folder)
+        alone = len(paths) == 1 and (work / paths[0]).is_dir()  # which is the root of the artifact
+        keep(work / paths[0] if alone else work, ["."] if alone else paths, folder)
         run = {"id": self._count, "head_branch": ref, "repository_id": 1, "head_repository_id": 2 if fork else 1}
         kept = {"name": name, "expired": False, "folder": str(folder), "workflow_run": run}
         self.write(artifacts=[*self.state["artifacts"], kept])
@@ -246,12 +233,6 @@ class Actions:
         return int(not kept and "name" in options)
 
 
-def combinations(matrix: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
-    """The values of each job of a matrix."""
-    for values in product(*matrix.values()):
-        yield dict(zip(matrix, values, strict=True))
-
-
 def git(folder: Path, *arguments: str) -> str:
     """What git says."""
     identity = ("-c", "user.name=Anna", "-c", "user.email=anna@acme.example", "-c", "init.defaultBranch=main")
@@ -262,6 +243,12 @@ def git(folder: Path, *arguments: str) -> str:
         check=True,
     )
     return ended.stdout.strip()
+
+
+def commit(folder: Path) -> None:
+    """Commits what is there."""
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "--message", "Change")
 
 
 def filled(text: str, contexts: Mapping[str, Any]) -> str:

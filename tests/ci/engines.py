@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
 TEMPORARY = "/tmp"  # noqa: S108  of a container, which has nothing else to write to
 _TAG = re.compile(r"\{\{\s*([^}]+?)\s*\}\}")
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -25,6 +26,31 @@ def environment(**variables: str) -> dict[str, str]:
     """The variables of a process: those of an image, and some more."""
     ours = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     return {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **ours, **variables}
+
+
+def shell(words: Sequence[object], folder: Path, variables: Mapping[str, str]) -> tuple[int, str]:
+    """Run a program in a folder, with these variables alone; return its exit code and what it printed."""
+    ended = subprocess.run(
+        list(map(str, words)),
+        cwd=folder,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return ended.returncode, ended.stdout
+
+
+VARYING = re.compile(r'"(?:created_at|expires_at|seal)": ?"[^"]+"|(?<="GET )/[a-z-]+| \(tried \d times\)')
+"""Times, the seal over them, which of concurrent requests is the first to fail, and after how many tries."""
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Each file of a folder, but for what varies from run to run."""
+    return {path.name: VARYING.sub("", path.read_text()) for path in folder.iterdir()}
 
 
 @dataclass
@@ -51,21 +77,11 @@ class Machine:
         """The project, as one job has it."""
         return Path(shutil.copytree(self.project, self.folder("project"), dirs_exist_ok=True))
 
-    def shell(self, words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> int:
+    def shell(self, words: Sequence[object], folder: Path, variables: Mapping[str, str]) -> int:
         """Run a program in a folder; return its exit code."""
-        ended = subprocess.run(
-            words,
-            cwd=folder,
-            env=environment(**variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        self.log += ended.stdout
-        return ended.returncode
+        code, said = shell(words, folder, variables)
+        self.log += said
+        return code
 
     def container(
         self,
@@ -194,6 +210,10 @@ def filled(value: Any, values: Mapping[str, Any]) -> Any:
     return json.loads(text)
 
 
+SCRIPT = ("bash", "-eo", "pipefail", "-c")
+"""How GitLab runs the lines of a job."""
+
+
 class Pipeline:
     """A child pipeline of GitLab. Each job has a copy of the project, and the artifacts of the jobs that it needs."""
 
@@ -207,30 +227,21 @@ class Pipeline:
     def run(self, name: str, **variables: str) -> list[int]:
         """Run a job, each of its matrix; return the exit codes."""
         job, codes = self._jobs[name], []
-        for values in matrix_jobs(job["parallel"]["matrix"]) if "parallel" in job else [{}]:
+        matrix = job["parallel"]["matrix"] if "parallel" in job else [{}]
+        for values in itertools.chain.from_iterable(map(combinations, matrix)):
             folder = self._machine.copy()
             for kept in itertools.chain.from_iterable(self._kept[needed] for needed in job.get("needs", [])):
                 shutil.copytree(kept, folder, dirs_exist_ok=True)
-            scripts = [job["script"], job.get("after_script", [])]
             code, _ = (
-                self._machine.shell(
-                    ["bash", "-eo", "pipefail", "-c", "\n".join(lines)], folder, {**variables, **values}
-                )
-                for lines in scripts
+                self._machine.shell([*SCRIPT, "\n".join(lines)], folder, {**variables, **values})
+                for lines in (job["script"], job.get("after_script", []))
             )
             codes.append(code)
             if code == 0 or job["artifacts"]["when"] == "always":
-                self._kept.setdefault(name, []).append(self._keep(folder, job["artifacts"]["paths"]))
+                kept = self._machine.folder("artifacts")
+                keep(folder, job["artifacts"]["paths"], kept)
+                self._kept.setdefault(name, []).append(kept)
         return codes
-
-    def _keep(self, folder: Path, paths: Sequence[str]) -> Path:
-        kept = self._machine.folder("artifacts")
-        for path in paths:
-            if (folder / path).is_dir():
-                shutil.copytree(folder / path, kept / path)
-            elif (folder / path).exists():
-                shutil.copy(folder / path, kept / path)
-        return kept
 
     def kept(self, name: str) -> Path:
         """What the only job of a name has kept."""
@@ -238,11 +249,19 @@ class Pipeline:
         return folder
 
 
-def matrix_jobs(matrix: Sequence[Mapping[str, Sequence[str]]]) -> Iterator[dict[str, str]]:
-    """The variables of each job of a matrix."""
-    for axes in matrix:
-        for values in itertools.product(*axes.values()):
-            yield dict(zip(axes, values, strict=True))
+def keep(folder: Path, paths: Sequence[str], kept: Path) -> None:
+    """Copies what there is of a job's artifacts."""
+    for path in paths:
+        if (folder / path).is_dir():
+            shutil.copytree(folder / path, kept / path, dirs_exist_ok=True)
+        elif (folder / path).exists():
+            shutil.copy(folder / path, kept / path)
+
+
+def combinations(axes: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """The values of each job of a matrix."""
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
 
 
 def merged(first: Any, second: Any) -> Any:

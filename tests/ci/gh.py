@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,64 +31,43 @@ def needs(permission: str, level: str) -> None:
     STATE["used"][permission] = "write" if STATE["used"].get(permission) == "write" else level
 
 
-def comments(method: str, fields: dict[str, str], number: str) -> object:
-    needs("pull-requests", "read" if method == "GET" else "write")
-    if method == "POST":
-        STATE["comments"].append({"id": len(STATE["comments"]) + 1, "user": {"login": ME}, "body": fields["body"]})
-    return STATE["comments"]
-
-
-def comment(method: str, fields: dict[str, str], id: str) -> object:
-    assert method == "PATCH"
-    needs("pull-requests", "write")
-    found = next(one for one in STATE["comments"] if one["id"] == int(id))
-    found["body"] = fields["body"]
-    return found
-
-
-def status(method: str, fields: dict[str, str], commit: str) -> object:
-    assert method == "POST"
-    needs("statuses", "write")
-    assert len(fields["description"]) <= 140
-    STATE["statuses"].setdefault(commit, []).insert(0, {**fields, "creator": {"login": ME}})
-    return fields
-
-
-def statuses(method: str, fields: dict[str, str], commit: str) -> object:
-    needs("statuses", "read")
-    return STATE["statuses"].get(commit, [])
-
-
-def workflow_run(method: str, fields: dict[str, str], id: str) -> object:
-    needs("actions", "read")
-    return STATE["runs"][id]
-
-
-def open_issues(method: str, fields: dict[str, str], label: str) -> object:
-    needs("issues", "read")
-    return [one for one in STATE["issues"] if one["state"] == "open" and label in one["labels"]]
-
-
-def pulls(method: str, fields: dict[str, str], commit: str) -> object:
-    needs("pull-requests", "read")
-    return STATE["pulls"].get(commit, [])
-
-
-def artifacts(method: str, fields: dict[str, str], name: str) -> object:
-    needs("actions", "read")
-    return {"artifacts": [one for one in reversed(STATE["artifacts"]) if one["name"] == name]}
-
-
-ROUTES: Sequence[tuple[str, Callable[[str, dict[str, str], str], object]]] = [
-    (r"repos/acme/lms/issues/(\d+)/comments", comments),
-    (r"repos/acme/lms/issues/comments/(\d+)", comment),
-    (r"repos/acme/lms/statuses/(\w{40})", status),
-    (r"repos/acme/lms/commits/(\w{40})/statuses", statuses),
-    (r"repos/acme/lms/actions/runs/(\d+)", workflow_run),
-    (r"repos/acme/lms/issues\?labels=([\w-]+)&state=open", open_issues),
-    (r"repos/acme/lms/commits/(\w{40})/pulls", pulls),
-    (r"repos/acme/lms/actions/artifacts\?name=([\w-]+)", artifacts),
-]
+def answer(method: str, path: str, fields: dict[str, str]) -> object:
+    """What GitHub's API answers."""
+    assert path.startswith("repos/acme/lms/")
+    match method, re.split(r"[/?]", path)[3:]:
+        case "GET", ["issues", _, "comments"]:
+            needs("pull-requests", "read")
+            return STATE["comments"]
+        case "POST", ["issues", _, "comments"]:
+            needs("pull-requests", "write")
+            STATE["comments"].append({"id": len(STATE["comments"]) + 1, "user": {"login": ME}, "body": fields["body"]})
+        case "PATCH", ["issues", "comments", id]:
+            needs("pull-requests", "write")
+            (found,) = (one for one in STATE["comments"] if one["id"] == int(id))
+            found["body"] = fields["body"]
+        case "POST", ["statuses", commit]:
+            needs("statuses", "write")
+            assert len(fields["description"]) <= 140
+            STATE["statuses"].setdefault(commit, []).insert(0, {**fields, "creator": {"login": ME}})
+        case "GET", ["commits", commit, "statuses"]:
+            needs("statuses", "read")
+            return STATE["statuses"].get(commit, [])
+        case "GET", ["commits", commit, "pulls"]:
+            needs("pull-requests", "read")
+            return STATE["pulls"].get(commit, [])
+        case "GET", ["actions", "runs", id]:
+            needs("actions", "read")
+            return STATE["runs"][id]
+        case "GET", ["actions", "artifacts", query] if query.startswith("name="):
+            needs("actions", "read")
+            name = query.removeprefix("name=")
+            return {"artifacts": [one for one in reversed(STATE["artifacts"]) if one["name"] == name]}
+        case "GET", ["issues", query] if found := re.fullmatch(r"labels=([\w-]+)&state=open", query):
+            needs("issues", "read")
+            return [one for one in STATE["issues"] if one["state"] == "open" and found[1] in one["labels"]]
+        case _:
+            refuse(f"HTTP 404: {method} {path}")
+    return {}
 
 
 def filtered(value: object, program: str | None) -> str:
@@ -106,11 +84,8 @@ def api(words: argparse.Namespace) -> str:
         name, _, value = pair.partition("=")
         fields[name] = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
     method = words.method or ("POST" if fields else "GET")
-    for pattern, route in ROUTES:
-        if found := re.fullmatch(pattern, words.path):
-            answer = route(method, fields, found[1])
-            return "" if words.silent else filtered(answer, words.jq)
-    refuse(f"HTTP 404: {words.path}")
+    found = answer(method, words.path, fields)
+    return "" if words.silent else filtered(found, words.jq)
 
 
 def run_download(words: argparse.Namespace) -> str:

@@ -13,6 +13,7 @@ import yaml
 from engines import Machine, run_job
 
 ROOT = Path(os.environ["KUBECTL_STATE"])
+KINDS = {"job": "Job", "pvc": "PersistentVolumeClaim"}
 STATE = json.loads((ROOT / "kubectl.json").read_text(encoding="utf-8"))
 
 
@@ -35,26 +36,22 @@ def apply(text: str) -> str:
     return f"{name} created\n"
 
 
-def delete(kind: str, names: list[str]) -> str:
-    """Delete objects, and what is on a volume."""
-    for name in names:
-        if STATE["objects"].pop(f"{kind}/{name}", None) is not None and "Claim" in kind:
-            shutil.rmtree(ROOT / name)
-    return ""
-
-
 def answer(words: list[str]) -> str:
+    objects = STATE["objects"]
     match words:
         case ["apply", "-f", "-"]:
             return apply(sys.stdin.read())
         case ["apply", "-f", path]:
             return apply(Path(path).read_text(encoding="utf-8"))
-        case ["delete", kind, *names, "--ignore-not-found"]:
-            return delete({"job": "Job", "pvc": "PersistentVolumeClaim"}[kind], names)
+        case ["delete", "job" | "pvc" as kind, *names, "--ignore-not-found"]:
+            for name in names:
+                if objects.pop(f"{KINDS[kind]}/{name}", None) is not None and kind == "pvc":
+                    shutil.rmtree(ROOT / name)
+            return ""
         case ["get", "job", name, "-o", "jsonpath={.status.conditions[*].type}"]:
-            return str(STATE["objects"][f"Job/{name}"]["conditions"])
+            return str(objects[f"Job/{name}"]["conditions"])
         case ["logs", name]:
-            return str(STATE["objects"][name.replace("job/", "Job/")]["log"])
+            return str(objects[name.replace("job/", "Job/")]["log"])
     raise SystemExit(f"kubectl: {words}")
 
 

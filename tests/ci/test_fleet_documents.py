@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,11 @@ from referencing import Registry, Resource
 from lmsconf.cli import app, run_command_line
 from lmsconf.project.credentials import DIRS
 
-from .engines import merged
-from .test_workflows import CI, judged
+from .engines import IMAGE, merged
+from .test_workflows import CI, GITLAB_SCHEMA, SCHEMA, judged, recipe
 
 SCHEMAS = os.environ.get("LMSCONF_KUBERNETES_SCHEMAS", "")
 """A folder with `v1.37.0-local-strict` and so on, as the package kubernetes-validate has it."""
-IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
-PODS = ("fleet-collect", "argo", "kubernetes")
 
 
 @pytest.fixture
@@ -35,11 +33,6 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return documents
 
 
-def recipe(name: str) -> Any:
-    """A file of examples/ci."""
-    return yaml.safe_load((CI / name).read_text(encoding="utf-8"))
-
-
 @pytest.mark.slow
 def test_github_takes_the_matrix(printed: Mapping[str, Any], tmp_path: Path) -> None:
     """With the matrix itself in place of the expression, the workflow fits the JSON Schema of GitHub's workflows."""
@@ -47,16 +40,15 @@ def test_github_takes_the_matrix(printed: Mapping[str, Any], tmp_path: Path) -> 
     workflow["on"] = workflow.pop(True)  # YAML 1.1 reads it as a flag
     workflow["jobs"]["plan"]["strategy"]["matrix"] = printed["github"]
     (tmp_path / "workflow.json").write_text(json.dumps(workflow))
-    judged("check-jsonschema", "--builtin-schema", "vendor.github-workflows", tmp_path / "workflow.json")
+    judged(*SCHEMA, "vendor.github-workflows", tmp_path / "workflow.json")
 
 
 @pytest.mark.slow
 def test_gitlab_takes_the_child_pipeline(printed: Mapping[str, Any], tmp_path: Path) -> None:
-    """Alone, and as the recipe includes it, it fits the JSON Schema of GitLab CI; so does what starts it."""
+    """Alone, and as the recipe includes it, it fits the JSON Schema of GitLab CI."""
     (tmp_path / "alone.json").write_text(json.dumps(printed["gitlab"]))
     (tmp_path / "both.json").write_text(json.dumps(merged(recipe("gitlab/fleet-shards.yml"), printed["gitlab"])))
-    files = (tmp_path / "alone.json", tmp_path / "both.json", CI / "gitlab" / "fleet.gitlab-ci.yml")
-    judged("check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", *files)
+    judged(*GITLAB_SCHEMA, tmp_path / "alone.json", tmp_path / "both.json")
 
 
 @pytest.mark.slow
@@ -84,43 +76,52 @@ def test_kubernetes_takes_each_object(printed: Mapping[str, Any], version: str) 
         assert problems == [], thing["kind"]
 
 
-def pods(printed: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """The specifications of pods in each document, with their containers."""
+@pytest.fixture
+def pods(printed: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The specifications of the pods in each document, with their containers: one that plans, one that collects."""
     workflow = printed["argo"]["spec"]
-    templates = [one for one in workflow["templates"] if "container" in one]
-    found = {
-        "argo": [
+    return [
+        printed["kubernetes"]["spec"]["template"]["spec"],
+        recipe("kubernetes/fleet-collect.yaml")["spec"]["template"]["spec"],
+        *(
             {**workflow, "containers": [one["container"]], "volumes": [*workflow["volumes"], *one["volumes"]]}
-            for one in templates
-        ],
-        "kubernetes": [printed["kubernetes"]["spec"]["template"]["spec"]],
-        "fleet-collect": [recipe("kubernetes/fleet-collect.yaml")["spec"]["template"]["spec"]],
-    }
-    assert found.keys() == set(PODS)
-    return found
+            for one in workflow["templates"]
+            if "container" in one
+        ),
+    ]
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_pods_are_bounded(printed: Mapping[str, Any], name: str) -> None:
-    """Each has the image by its digest, limits, and no right or writable folder that it does not need."""
-    image = yaml.safe_load((CI / "kubernetes" / "drift.yaml").read_text(encoding="utf-8"))
-    model = image["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    for pod in pods(printed)[name]:
-        (container,), (like,) = pod["containers"], model["containers"]
+def test_pods_are_bounded(printed: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> None:
+    """Each has the image by its digest, limits, and no right or writable folder that it does not need.
+
+    Each Job and Workflow has a time after which it ends, also where no pod can start.
+    """
+    for thing in (printed["argo"], printed["kubernetes"], recipe("kubernetes/fleet-collect.yaml")):
+        assert 0 < thing["spec"]["activeDeadlineSeconds"] <= 6 * 60 * 60
+    drift = recipe("kubernetes/drift.yaml")
+    model = drift["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (like,) = model["containers"]
+    assert drift["metadata"]["namespace"] == "lmsconf"
+    assert like["resources"]["limits"].keys() == {"cpu", "memory"}
+    assert model["securityContext"]["fsGroup"] == model["securityContext"]["runAsGroup"]
+    for pod in (model, *pods):
+        (container,) = pod["containers"]
         assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
-        assert (pod["securityContext"], container["securityContext"]) == (
-            model["securityContext"],
-            like["securityContext"],
-        )
+        assert pod["securityContext"] == model["securityContext"]
+        assert container["securityContext"] == like["securityContext"]
         assert container["resources"] == like["resources"]
         assert {mount["name"] for mount in container["volumeMounts"]} <= {volume["name"] for volume in pod["volumes"]}
-        assert re.search(r"(^|&& )exec lmsconf fleet (plan|collect) ", container["command"][2])
+    commands = [pod["containers"][0]["command"][2] for pod in pods]
+    ran = [re.findall(r"(?:^|&& )exec lmsconf fleet (plan|collect) ", command) for command in commands]
+    assert ran == [["plan"], ["collect"]] * 2
+    (mount,), (volume,), (variable,) = like["volumeMounts"], model["volumes"], like["env"]
+    assert (mount["name"], mount["readOnly"], volume["secret"]["defaultMode"]) == (volume["name"], True, 0o440)
+    assert (variable["name"], variable["value"]) == (DIRS, mount["mountPath"])
 
 
-@pytest.mark.parametrize("name", PODS)
-def test_only_pods_that_plan_have_tokens(printed: Mapping[str, Any], name: str) -> None:
+def test_only_pods_that_plan_have_tokens(pods: Sequence[Mapping[str, Any]]) -> None:
     """Tokens are files, mounted read-only where LMSCONF_TOKEN_DIRS allows them; no container that collects has them."""
-    for pod in pods(printed)[name]:
+    for pod in pods:
         (container,) = pod["containers"]
         mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
         variables = {one["name"]: one.get("value") for one in container["env"]}
@@ -132,12 +133,6 @@ def test_only_pods_that_plan_have_tokens(printed: Mapping[str, Any], name: str) 
         else:
             assert ("tokens" in mounts, DIRS in variables) == (False, False)
         assert "envFrom" not in container
-
-
-def test_pods_that_hang_end(printed: Mapping[str, Any]) -> None:
-    """Each Job and Workflow has a time after which it ends, also where no pod can start."""
-    for thing in (printed["argo"], printed["kubernetes"], recipe("kubernetes/fleet-collect.yaml")):
-        assert 0 < thing["spec"]["activeDeadlineSeconds"] <= 6 * 60 * 60
 
 
 def test_plans_of_a_fleet_on_gitlab_are_for_developers(printed: Mapping[str, Any]) -> None:

@@ -1,9 +1,7 @@
 """What `lmsconf fleet matrix` prints, played through as the engine would: the result is that without shards."""
 
 import json
-import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .engines import Machine, Pipeline, artifacts, environment, run_job, run_workflow
+from .engines import IMAGE, Machine, Pipeline, artifacts, contents, environment, run_job, run_workflow, shell
 from .test_workflows import CI, REPOSITORY
 
 pytestmark = [
@@ -20,10 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("bash"), reason="the jobs of GitLab need bash"),
 ]
 SELECT = "region=us,!closed"
-VARYING = re.compile(r'"(?:created_at|expires_at|seal)": ?"[^"]+"|(?<="GET )/[a-z-]+| \(tried \d times\)')
-"""Times, the seal over them, which of concurrent requests is the first to fail, and after how many tries."""
 ERROR, UNREACHABLE, USAGE = 1, 8, 64
-IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
 
 
 @pytest.fixture
@@ -44,20 +39,25 @@ def machine(tmp_path: Path) -> Machine:
 
 def document(machine: Machine, format: str, *arguments: str, select: str = SELECT) -> Any:
     """What is printed for an engine."""
-    options = ("--format", format, "--select", select, *arguments)
-    words = ["lmsconf", "fleet", "matrix", *options]
-    ended = subprocess.run(words, cwd=machine.project, env=environment(), stdout=subprocess.PIPE, check=True)
-    return yaml.safe_load(ended.stdout)
+    words = ("lmsconf", "fleet", "matrix", "--format", format, "--select", select, *arguments)
+    code, printed = shell(words, machine.project, {})
+    assert code == 0, printed
+    return json.loads(printed)
 
 
 def lmsconf(machine: Machine, *arguments: str | Path) -> int:
     """Run a command in the project."""
-    return machine.shell(["lmsconf", *map(str, arguments)], machine.project, {})
+    return machine.shell(["lmsconf", *arguments], machine.project, {})
 
 
-def contents(folder: Path) -> dict[str, str]:
-    """Each file of a folder, but for what varies from run to run."""
-    return {path.name: VARYING.sub("", path.read_text()) for path in folder.iterdir()}
+def on_kubernetes(machine: Machine, shards: int, select: str = SELECT) -> tuple[dict[int, list[int]], int, Path]:
+    """Run the Job and the one that collects; return the exit codes of both, and the folder of what is collected."""
+    claims = {"lmsconf-fleet-plan": machine.folder("claim")}
+    job = document(machine, "kubernetes", "--shards", str(shards), "--image", IMAGE, select=select)
+    codes = run_job(machine, job, claims)
+    collect = yaml.safe_load((CI / "kubernetes" / "fleet-collect.yaml").read_text())
+    ((collected,),) = run_job(machine, collect, claims).values()
+    return codes, collected, claims["lmsconf-fleet-plan"] / "collected"
 
 
 def without_shards(machine: Machine, select: str = SELECT) -> dict[str, str]:
@@ -91,46 +91,37 @@ def test_argo(machine: Machine) -> None:
 
 def test_kubernetes(machine: Machine) -> None:
     """An index whose service did not answer is tried once more, in the folder of the first try; others go on."""
-    claims = {"lmsconf-fleet-plan": machine.folder("claim")}
-    codes = run_job(machine, document(machine, "kubernetes", "--shards", "3", "--image", IMAGE), claims)
+    codes, collected, out = on_kubernetes(machine, 3)
     assert sorted(codes.values()) == [[0], [ERROR], [UNREACHABLE, UNREACHABLE]]
-    collect = yaml.safe_load((CI / "kubernetes" / "fleet-collect.yaml").read_text())
-    assert run_job(machine, collect, claims) == {0: [ERROR]}
-    assert contents(claims["lmsconf-fleet-plan"] / "collected") == without_shards(machine)
+    assert collected == ERROR
+    assert contents(out) == without_shards(machine)
 
 
-@pytest.mark.parametrize("format", ["argo", "kubernetes"])
-def test_more_pods_than_workspaces(machine: Machine, format: str) -> None:
+CANARIES = "ring=canary"
+
+
+def test_kubernetes_with_more_pods_than_workspaces(machine: Machine) -> None:
     """A pod without a workspace succeeds, and what is collected is the whole; it can be applied, and all is done."""
-    select = "ring=canary"
-    options = ("--shards", "4", "--image", IMAGE)
-    if format == "argo":
-        phase, codes = run_workflow(machine, document(machine, format, *options, select=select))
-        assert (phase, set(codes.values())) == ("Succeeded", {0})
-        out = artifacts(machine) / "fleet"
-    else:
-        claims = {"lmsconf-fleet-plan": machine.folder("claim")}
-        assert run_job(machine, document(machine, format, *options, select=select), claims) == {
-            n: [0] for n in range(4)
-        }
-        collect = yaml.safe_load((CI / "kubernetes" / "fleet-collect.yaml").read_text())
-        assert run_job(machine, collect, claims) == {0: [0]}
-        out = claims["lmsconf-fleet-plan"] / "collected"
-    assert contents(out) == without_shards(machine, select)
+    codes, collected, out = on_kubernetes(machine, 4, CANARIES)
+    assert (codes, collected) == ({n: [0] for n in range(4)}, 0)
+    assert contents(out) == without_shards(machine, CANARIES)
     assert lmsconf(machine, "fleet", "apply", out, "--auto-approve") == 0
-    assert lmsconf(machine, "fleet", "plan", "--select", select, "--detailed-exitcode") == 0
+    assert lmsconf(machine, "fleet", "plan", "--select", CANARIES, "--detailed-exitcode") == 0
 
 
-def test_argo_says_which_shard_is_missing(machine: Machine) -> None:
+def test_argo_succeeds_with_all_shards_and_says_which_is_missing(machine: Machine) -> None:
     """A pod that ended without its folder is an error of its step alone; the step that collects names the shard."""
-    workflow = document(machine, "argo", "--shards", "3", "--image", IMAGE, select="ring=canary")
+    workflow = document(machine, "argo", "--shards", "4", "--image", IMAGE, select=CANARIES)
+    phase, codes = run_workflow(machine, workflow)
+    assert (phase, set(codes.values())) == ("Succeeded", {0})
+    assert contents(artifacts(machine) / "fleet") == without_shards(machine, CANARIES)
+    shutil.rmtree(artifacts(machine))
     plan = next(template for template in workflow["spec"]["templates"] if template["name"] == "plan")
-    plan["container"]["command"][2] = (
-        f'[ "{{{{inputs.parameters.shard}}}}" != 2/3 ] && {plan["container"]["command"][2]}'
-    )
+    command = plan["container"]["command"]
+    command[2] = f'[ "{{{{inputs.parameters.shard}}}}" != 2/4 ] && {command[2]}'
     phase, codes = run_workflow(machine, workflow)
     assert (phase, codes["collect"]) == ("Failed", ERROR)
-    assert "1 of 3 shards missing: 2/3" in machine.log
+    assert "1 of 4 shards missing: 2/4" in machine.log
 
 
 def test_the_script_for_kubernetes(machine: Machine) -> None:

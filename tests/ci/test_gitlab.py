@@ -1,26 +1,25 @@
 """The pipeline for GitLab: the scripts of its jobs run as they are written, from a merge request to drift."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import junitparser
 import pytest
 import yaml
+from flow.shell import lmsconf
 
 from lmsconf.api.client import Client
-from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import fill_if_empty
 
-from .actions import git
+from .actions import commit, git
+from .engines import SCRIPT, shell
 
 pytestmark = pytest.mark.skipif(not (shutil.which("git") and shutil.which("curl")), reason="the jobs need git and curl")
 
@@ -29,31 +28,20 @@ class Pipeline:
     """A project on GitLab, and the workspace behind it. `log`: what all jobs have printed."""
 
     def __init__(self, folder: Path, sandbox: Sandbox) -> None:
-        self.folder = folder
-        self.sandbox = sandbox
-        self.log = ""
+        self.folder, self.sandbox, self.log = folder, sandbox, ""
         self._jobs: dict[str, Any] = yaml.safe_load((folder / ".gitlab-ci.yml").read_text(encoding="utf-8"))
 
     def __call__(self, job: str, **variables: str) -> int:
         """Runs the script of a job, and gives its exit code. What it keeps stays in the folder."""
-        ended = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", "\n".join(self._jobs[job]["script"])],
-            cwd=self.folder,
-            env={
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "CI_COMMIT_SHA": git(self.folder, "rev-parse", "HEAD"),
-                "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(self.folder, "rev-parse", "main"),
-                "GITLAB_USER_LOGIN": "anna",
-                **variables,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        self.log += ended.stdout
-        return ended.returncode
+        given = {
+            "CI_COMMIT_SHA": git(self.folder, "rev-parse", "HEAD"),
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(self.folder, "rev-parse", "main"),
+            "GITLAB_USER_LOGIN": "anna",
+            **variables,
+        }
+        code, said = shell([*SCRIPT, "\n".join(self._jobs[job]["script"])], self.folder, given)
+        self.log += said
+        return code
 
     def kept(self, name: str) -> Any:
         """A JSON file that a job left."""
@@ -61,26 +49,21 @@ class Pipeline:
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     """A project that `lmsconf init` began, with a branch that adds a group."""
-    for name in [name for name in os.environ if name.startswith("LMSCONF_")]:
-        monkeypatch.delenv(name)
     (tmp_path / "seed.yaml").write_text("people: [{email: bo.ek@acme.example}, {email: cy.dahl@acme.example}]\n")
     sandbox, folder = fill_if_empty(Sandbox(), tmp_path / "seed.yaml"), tmp_path / "lms"
-    try:
-        with serve(sandbox) as server:
-            assert run_command_line(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == ExitCode.OK
-            git(folder, "init", "--quiet")
-            git(folder, "add", ".")
-            git(folder, "commit", "--quiet", "--message", "Begin")
-            git(folder, "checkout", "--quiet", "-b", "officers")
-            group = "groups: [{name: Safety officers, members: [bo.ek@acme.example]}]\n"
-            (folder / "manifests" / "officers.yaml").write_text(group, encoding="utf-8")
-            git(folder, "add", ".")
-            git(folder, "commit", "--quiet", "--message", "Officers")
-            yield Pipeline(folder, sandbox)
-    finally:
-        sandbox.close_workspace()
+    with ExitStack() as stack:
+        stack.callback(sandbox.close_workspace)
+        server = stack.enter_context(serve(sandbox))
+        lmsconf(tmp_path, "init", "lms", "--url", server.url, "--ci", "gitlab", code=0)
+        git(folder, "init", "--quiet")
+        commit(folder)
+        git(folder, "checkout", "--quiet", "-b", "officers")
+        group = "groups: [{name: Safety officers, members: [bo.ek@acme.example]}]\n"
+        (folder / "manifests" / "officers.yaml").write_text(group, encoding="utf-8")
+        commit(folder)
+        yield Pipeline(folder, sandbox)
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """The pages `commands…` of the guide, from the commands and the exit codes: `python -m tests.cli.command_reference`."""
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any
 
 import click
 
@@ -15,75 +16,7 @@ from lmsconf.errors import ExitCode
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"
 WIDTH = 80
-MEANINGS = {
-    ExitCode.OK: "done, or nothing to do",
-    ExitCode.ERROR: "error: manifests, project file, a plan that was declined, anything else",
-    ExitCode.CHANGES: "changes (`plan --detailed-exitcode`, `fmt --check`), or drift",
-    ExitCode.STALE: "the plan is stale, was edited, or is not the expected one",
-    ExitCode.BLOCKED: "stopped by a guard, a failing test or a certain refusal",
-    ExitCode.PARTIAL: "applied in part",
-    ExitCode.NOT_CONVERGED: "applied, but the workspace still differs",
-    ExitCode.UNAUTHORIZED: "authentication or permission refused",
-    ExitCode.UNREACHABLE: "the service is not reachable, or limits the rate to the end",
-    ExitCode.USAGE: "wrong command line",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
-    ExitCode.TERMINATED: "terminated (SIGTERM)",
-}
-_OPENING = """\
-# Commands
-
-Look up commands, addresses and exit codes.
-
-`lmsconf COMMAND --help` prints all about one command, with examples.
-"""
-_PRECEDENCE = """\
-When several apply, the first of these is used: {codes}. During an apply, 7 and
-8 are used only if nothing was written; otherwise the exit code is 5.
-"""
-_OUTPUT = """\
-## Output
-
-Results go to stdout, progress and problems to stderr. With `--format json`,
-stdout contains one document with a version, such as `lmsconf.plan/1`; without a
-result, it is `lmsconf.problems/1`. The JSON Schemas are in `schemas/`. Other
-formats may change.
-
-On a terminal, `plan`, `show`, `drift`, `access`, `audience`, `explain` and
-`help` show long text in a pager: `LMSCONF_PAGER`, else `PAGER`, else `less`.
-
-lmsconf asks questions only if stdin and stderr are terminals. Elsewhere, pass
-the option that answers the question: `--auto-approve`, `--yes` or `--no-input`.
-"""
-_ADDRESSES = """\
-## Addresses
-
-| resource | address |
-|---|---|
-| custom field | `custom_field/Department` |
-| group | `group/Onboarding coaches` |
-| smart group | `smart_group/Sales Nordics` |
-| person | `user/bo.ek@acme.example` |
-| assignment | `content_target/GDPR basics -> smart_group/Sales Nordics` |
-
-Paste addresses from plans and reports into `--only`, `--except`, `--accept` and
-`audience`, in quotes for the shell. The kind ends at the first `/`: a `/` in a
-name needs nothing. A `\\` and a ` -> ` in a name are written after a `\\`.
-
-`*` is a wildcard: `--only 'group/Leadership *'`. Where they mean exactly one
-resource, these are accepted too:
-
-- the name of a section: `groups/Onboarding coaches`
-- the words of a plan: `assignment of GDPR basics to everyone`
-- a name alone: `Onboarding coaches`
-
-`content/GDPR basics` means all assignments of that content.
-"""
-_CLOSING = """\
-## See also
-
-- [project-file](project-file.md): settings and environment variables
-- [glossary](glossary.md): the words of this guide
-"""
+_PAGE = Path(__file__).parent / "texts" / "commands.md"
 _END = """\
 ## See also
 
@@ -92,49 +25,10 @@ _END = """\
 """
 
 
-class Chapter(NamedTuple):
-    """A page with the options of some commands: its title, what it is for, and the commands."""
-
-    title: str
-    purpose: str
-    commands: Sequence[str]
-
-
-CHAPTERS: Mapping[str, Chapter] = {
-    "commands-manifests": Chapter(
-        "Commands for manifests",
-        "Look up the options of init, validate, fmt and export.",
-        ("init", "validate", "fmt", "export", "explain", "help", "graph", "completion"),
-    ),
-    "commands-plan": Chapter(
-        "Commands for plans",
-        "Look up the options of plan, apply, drift and fleet.",
-        ("plan", "show", "apply", "drift", "access", "audience", "test", "fleet"),
-    ),
-    "commands-service": Chapter(
-        "Commands for runs and the service",
-        "Look up the options of runs, evidence, doctor, sandbox.",
-        ("runs", "history", "evidence", "unlock", "snapshot", "doctor", "api", "sandbox"),
-    ),
-}
-EXPLAINED: Mapping[str, str] = {
-    "init": "getting-started.md#import-your-workspace",
-    "plan": "review.md",
-    "show": "review.md#publish-a-plan",
-    "apply": "runs-and-recovery.md",
-    "drift": "drift.md",
-    "access": "people.md#what-does-a-person-have",
-    "audience": "people.md#who-is-in-an-audience",
-    "test": "people.md#tests",
-    "fleet": "fleet.md",
-    "runs": "runs-and-recovery.md#see-what-was-done",
-    "history": "evidence.md#history",
-    "evidence": "evidence.md#write-evidence",
-    "unlock": "runs-and-recovery.md#one-run-at-a-time",
-    "snapshot": "review.md#plan-without-a-token",
-    "doctor": "service-dialect.md#learn-the-dialect",
-    "sandbox": "sandbox.md",
-}
+_DATA = json.loads((Path(__file__).parent / "texts" / "command_reference.json").read_text(encoding="utf-8"))
+CHAPTERS: Mapping[str, Mapping[str, Any]] = _DATA["chapters"]
+"""Page → its title, what it is for, and the commands whose options it has."""
+EXPLAINED: Mapping[str, str] = _DATA["explained"]
 """Command → where the guide explains it; the others are explained by their own help text."""
 _FORMAT = "--format"
 _COMMON = 3
@@ -146,8 +40,13 @@ Identity = tuple[str, str]
 
 def command_pages() -> dict[str, str]:
     """Topic → the whole page."""
-    sections = [_OPENING, _table(), _exit_codes(), _OUTPUT, _ADDRESSES, _common_options(), _CLOSING]
-    return {"commands": "\n".join(sections), **{name: _chapter(chapter) for name, chapter in CHAPTERS.items()}}
+    page = _PAGE.read_text(encoding="utf-8").format(
+        table="\n".join(["| command | does |", "|---|---|", *_commands_by_page()]),
+        precedence=_precedence(),
+        global_options="\n".join(_rows(GLOBAL_OPTIONS)),
+        common_options="\n".join(_shared_rows("lmsconf")),
+    )
+    return {"commands": page, **{name: _chapter(chapter) for name, chapter in CHAPTERS.items()}}
 
 
 def options_of_commands() -> dict[str, list[str]]:
@@ -199,33 +98,26 @@ def _shared_rows(path: str) -> Iterator[str]:
     return _rows([one for parent, one in _shared().values() if parent == path])
 
 
-def _table() -> str:
-    rows = [
-        f"| [`{name}`]({page}.md#lmsconf-{name}) | {COMMANDS[name].help.rstrip('.')} |"
-        for page, chapter in CHAPTERS.items()
-        for name in chapter.commands
-    ]
-    return "\n".join(["| command | does |", "|---|---|", *rows, ""])
+def _commands_by_page() -> Iterator[str]:
+    for page, chapter in CHAPTERS.items():
+        for name in chapter["commands"]:
+            yield f"| [`{name}`]({page}.md#lmsconf-{name}) | {COMMANDS[name].help.rstrip('.')} |"
 
 
-def _exit_codes() -> str:
-    rows = [f"| {code.value} | {MEANINGS[code]} |" for code in ExitCode]
-    codes = sorted(ExitCode, key=lambda code: [ExitCode.worst([code, other]) for other in ExitCode].count(code))
-    order = ", ".join(str(code.value) for code in reversed(codes))
-    sentence = fill(" ".join(_PRECEDENCE.format(codes=order).split()), WIDTH)
-    return "\n".join(["## Exit codes", "", "| exit | meaning |", "|---|---|", *rows, "", sentence, ""])
-
-
-def _common_options() -> str:
-    heading = ("## Common options", "", "Every command takes these, before or after its name:", "")
-    return "\n".join(
-        [*heading, *_rows(GLOBAL_OPTIONS), "", "Several commands take these:", "", *_shared_rows("lmsconf"), ""]
+def _precedence() -> str:
+    """Which exit code is used when several apply, first of all those before which no other comes."""
+    ranks = {code: [ExitCode.worst([code, other]) for other in ExitCode].count(code) for code in ExitCode}
+    codes = ", ".join(str(code.value) for code in sorted(ExitCode, key=ranks.__getitem__, reverse=True))
+    return fill(
+        f"When several apply, the first of these is used: {codes}. During an apply, 7 and 8 are used only if nothing "
+        "was written; otherwise the exit code is 5.",
+        WIDTH,
     )
 
 
-def _chapter(chapter: Chapter) -> str:
-    paths = [path for name in chapter.commands for path in _commands() if path.split()[1] == name]
-    return "\n".join([f"# {chapter.title}", "", chapter.purpose, "", *map(_section, paths), _END])
+def _chapter(chapter: Mapping[str, Any]) -> str:
+    paths = [path for name in chapter["commands"] for path in _commands() if path.split()[1] == name]
+    return "\n".join([f"# {chapter['title']}", "", chapter["purpose"], "", *map(_section, paths), _END])
 
 
 def _section(path: str) -> str:
@@ -243,7 +135,8 @@ def _section(path: str) -> str:
 def _said(path: str, context: click.Context) -> Iterator[str]:
     """Usage and first sentence, then the link to what explains the command, or else its help text."""
     usage = " ".join([path, *context.command.collect_usage_pieces(context)])
-    first, *more = _paragraphs(context.command.help or "")
+    paragraphs = inspect.cleandoc(context.command.help or "").split("\n\n")
+    first, *more = (" ".join(paragraph.split()) for paragraph in paragraphs)
     _, *names = path.split()
     target = EXPLAINED.get(names[0])
     link = f" See [{target.partition('.')[0]}]({target})." if target and len(names) == 1 else ""
@@ -266,7 +159,9 @@ def _rows(options: Iterable[click.Option]) -> Iterator[str]:
 
 def _row(option: click.Option) -> str:
     """One line: names, the word for the value, the text, the choices and the default."""
-    value = "" if option.is_flag else f" {option.metavar or ('N' if _is_number(option) else _word(option))}"
+    is_number = isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
+    word = "N" if is_number else option.opts[0].lstrip("-").rpartition("-")[2].upper()
+    value = "" if option.is_flag else f" {option.metavar or word}"
     chosen = f" One of {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
     default = option.default
     shown = f" Default: {default}." if option.show_default and isinstance(default, int | str) else ""
@@ -278,18 +173,6 @@ def _row(option: click.Option) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n")]
-
-
-def _is_number(option: click.Option) -> bool:
-    return isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
-
-
-def _word(option: click.Option) -> str:
-    return option.opts[0].lstrip("-").rpartition("-")[2].upper()
 
 
 def _starred(text: str) -> str:

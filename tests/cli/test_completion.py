@@ -8,62 +8,49 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import redirect_stdout
-from io import BytesIO, TextIOWrapper
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from flow.project import Project
 from flow.shell import lmsconf
+from texts import text_of
 
 from lmsconf.cli import app, run_command_line
 from lmsconf.model.guards import GUARDS
 
-PROJECT = """
-workspaces:
-  sandbox: {url: "sandbox:workspace.db"}
-  production: {url: "https://lms.example/api", token: {command: [touch, ran]}}
-default_workspace: production
-"""
-MANIFESTS = """
-groups: [{name: Sales Nordics}, {name: "Sales: R/D, x"}, {name: "A*"}, {name: "O'Brien", members: [bo@x.example]}]
-content_targets: [{content: GDPR basics, assign_to: [everyone, {smart_group: Old hands}]}]
-absent: {custom_fields: [Old]}
-"""
+PROJECT = text_of(__file__, "completion_project.yaml")
+Values = Callable[..., list[str]]
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of a service that nobody answers for, with a command for its token."""
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(MANIFESTS)
+    Project(tmp_path).write(text_of(__file__, "completion_manifests.yaml"))
     (tmp_path / "lmsconf.yaml").write_text(PROJECT)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def answer(shell: str, line: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a shell is answered for a line whose last word is being typed; all of it on stdout."""
-    words = shlex.split(line) if line.count("'") % 2 == 0 and line.count('"') % 2 == 0 else line.split(" ")
-    words += [""] if line.endswith(" ") and not line.endswith("\\ ") else []
-    asked = {"_LMSCONF_COMPLETE": f"{shell}_complete", "COMP_WORDS": line}
-    asked["COMP_CWORD"] = (line.rpartition(" ")[2]) if shell == "fish" else str(len(words) - 1)
-    for name, value in asked.items():
-        monkeypatch.setenv(name, value)
-    out = TextIOWrapper(BytesIO(), encoding="utf-8")
-    with redirect_stdout(out), pytest.raises(SystemExit) as ended:
-        run_command_line(app, [])
-    out.flush()
-    assert ended.value.code == 0
-    return bytes(out.buffer.getvalue()).decode()  # type: ignore[attr-defined]  # a buffer of bytes
+@pytest.fixture
+def values(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Values:
+    """Asks as a shell does for a line whose last word is being typed; gives the values that it is offered."""
 
+    def offered(line: str, shell: str = "bash") -> list[str]:
+        words = shlex.split(line) if line.count("'") % 2 == 0 and line.count('"') % 2 == 0 else line.split(" ")
+        words += [""] if line.endswith(" ") and not line.endswith("\\ ") else []
+        monkeypatch.setenv("_LMSCONF_COMPLETE", f"{shell}_complete")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", line.rpartition(" ")[2] if shell == "fish" else str(len(words) - 1))
+        with pytest.raises(SystemExit) as ended:
+            run_command_line(app, [])
+        out, err = capsys.readouterr()
+        assert (ended.value.code, err) == (0, "")  # what is written to stderr would stand in the prompt
+        if shell == "zsh":
+            return out.split("\n")[1::3]
+        return [one.removeprefix("plain,") for one in out.split("\n") if one]
 
-def values(line: str, monkeypatch: pytest.MonkeyPatch, shell: str = "bash") -> list[str]:
-    """The values that a shell is offered."""
-    told = answer(shell, line, monkeypatch)
-    if shell == "zsh":
-        return told.split("\n")[1::3]
-    return [one.removeprefix("plain,") for one in told.split("\n") if one]
+    return offered
 
 
 ADDRESSES = [
@@ -72,35 +59,39 @@ ADDRESSES = [
 ]
 
 
+SALES = ["group/Sales Nordics", "group/Sales: R/D, x"]
+
+
 @pytest.mark.parametrize("option", ["plan --only", "plan --except", "apply --only", "drift --accept", "graph --only"])
-def test_addresses_are_completed(root: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+def test_addresses_are_completed(root: Path, values: Values, option: str) -> None:
     """Those of the manifests, also what stands under `absent`; nothing is sent, and no command of a token runs."""
-    assert values(f"lmsconf {option} ", monkeypatch, "zsh") == ADDRESSES
-    assert values(f"lmsconf {option} ", monkeypatch, "fish") == ADDRESSES
+    assert values(f"lmsconf {option} ", "zsh") == ADDRESSES
+    assert values(f"lmsconf {option} ", "fish") == ADDRESSES
     assert not (root / "ran").exists()
     assert not (root / ".lmsconf").exists()
 
 
 @pytest.mark.parametrize(
-    ("typed", "inserted"),
+    ("typed", "names"),
     [
-        ("", [shlex.quote(one) for one in ADDRESSES]),
-        ("group/S", ["group/Sales\\ Nordics", "group/Sales\\:\\ R/D,\\ x"]),
-        ("'group/S", ["group/Sales Nordics", "group/Sales: R/D, x"]),
-        ('"group/S', ["group/Sales Nordics", "group/Sales: R/D, x"]),
-        ("group/Sales\\ ", ["group/Sales\\ Nordics"]),
-        ("groups/A", ["groups/A\\*"]),
-        ("Sal", ["group/Sales\\ Nordics", "group/Sales\\:\\ R/D,\\ x"]),
+        ("", ADDRESSES),
+        ("group/S", SALES),
+        ("'group/S", SALES),
+        ('"group/S', SALES),
+        ("group/Sales\\ ", SALES[:1]),
+        ("groups/A", ["groups/A*"]),
+        ("Sal", SALES),
         ("group/Z", []),
     ],
 )
-def test_bash_gets_values_quoted(root: Path, monkeypatch: pytest.MonkeyPatch, typed: str, inserted: list[str]) -> None:
+@pytest.mark.usefixtures("root")
+def test_bash_gets_values_quoted(values: Values, typed: str, names: list[str]) -> None:
     """Bash inserts them as they are, after an open quote too; a section's name stays, and a name alone is found."""
-    found = values(f"lmsconf plan --only {typed}", monkeypatch)
+    inserted = values(f"lmsconf plan --only {typed}")
     if typed[:1] in ("'", '"'):
-        assert found == inserted
+        assert inserted == names
     else:
-        assert [shlex.split(one) for one in found] == [shlex.split(one) for one in inserted]
+        assert [shlex.split(one) for one in inserted] == [[name] for name in names]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +106,17 @@ def test_bash_gets_values_quoted(root: Path, monkeypatch: pytest.MonkeyPatch, ty
         ("apply --allow ", [f"{guard}=" for guard in GUARDS]),
         ("plan --trust-project url,t", ["url,token"]),
         ("help gu", ["guards"]),
+        ("explain group.mem", ["group.members"]),
+        ("explain workspaces.to", ["workspaces.token"]),
+        ("explain for", ["for_each", *(f"for_each/{code}" for code in ("empty", "taken", "too-many", "unused"))]),
         ("runs ", ["latest"]),
         ("completion ", ["bash", "zsh", "fish"]),
     ],
 )
-def test_other_values_are_completed(root: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]) -> None:
-    """Workspaces, audiences, people, content, kinds, guards, topics and runs."""
-    assert values(f"lmsconf {line}", monkeypatch, "zsh") == offered
+@pytest.mark.usefixtures("root")
+def test_other_values_are_completed(values: Values, line: str, offered: list[str]) -> None:
+    """Workspaces, audiences, people, content, kinds, guards, topics, keys with their codes, and runs."""
+    assert values(f"lmsconf {line}", "zsh") == offered
 
 
 @pytest.mark.parametrize(
@@ -137,19 +132,16 @@ def test_other_values_are_completed(root: Path, monkeypatch: pytest.MonkeyPatch,
     "line", ["plan --only ", "--workspace ", "audience ", "plam --only ", "-C nowhere plan --only "]
 )
 def test_a_shell_is_told_no_error(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    files: Mapping[str, str],
-    line: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: Values, files: Mapping[str, str], line: str
 ) -> None:
-    """A broken project completes to nothing: what is written would stand in the prompt."""
+    """A broken project completes to nothing but what needs none."""
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    told = answer("bash", f"lmsconf {line}", monkeypatch)
-    assert [one for one in told.split() if not one.startswith("plain,") or "group" in one] == []
-    assert capsys.readouterr().err == ""
+    assert set(values(f"lmsconf {line}")) <= {"everyone", "sandbox", "production"}
+
+
+# The scripts of the shells themselves.
 
 
 @pytest.mark.slow
@@ -164,41 +156,50 @@ def test_bash_reads_the_script(tmp_path: Path) -> None:
 
 
 HOSTILE = "group/x'`touch pwned`';y"
+TAKES_WORDS = "lmsconf() { printf '%s\\n' \"$@\" > got; }\n"
+"""What stands for lmsconf once a line is complete."""
 
 
-def on_bash(root: Path, typed: str) -> list[str]:
-    """Types a line into an interactive bash on a pseudo-terminal; gives the words that lmsconf would then get."""
-    program = root / "bin" / "lmsconf"
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A project with one group, whose name would run a command in a shell, and lmsconf in its folder `bin`."""
+    Project(tmp_path).write(json.dumps({"groups": [{"name": HOSTILE.removeprefix("group/")}]}))
+    program = tmp_path / "bin" / "lmsconf"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lmsconf "$@"\n')
     program.chmod(0o755)
-    (root / "rc").write_text(
-        f"PATH={shlex.quote(str(program.parent))}:$PATH\n{lmsconf(root, 'completion', 'bash').out}\n"
-        "lmsconf() { printf '%s\\n' \"$@\" > got; }\nPROMPT_COMMAND='echo prompted'\n"
-    )
+    return tmp_path
+
+
+def typed_into(shell: list[str], root: Path, *dialogue: tuple[str, bytes]) -> list[str]:
+    """Types into an interactive shell, each time until something is shown; gives the words that lmsconf then gets."""
     ours, theirs = pty.openpty()
-    terminal = os.ttyname(theirs)
-    shell = subprocess.Popen(
-        # A process without a terminal that opens one gets it as its own.
-        ["bash", "-c", f"exec <{terminal} >{terminal} 2>&1 bash --noprofile --rcfile rc -i"],
+    running = subprocess.Popen(
+        shell,
         cwd=root,
-        env={**os.environ, "TERM": "dumb", "INPUTRC": "/dev/null", "HISTFILE": "/dev/null"},
-        stdin=subprocess.DEVNULL,
+        env=environ(root, TERM="dumb", INPUTRC="/dev/null", HISTFILE="/dev/null", ZDOTDIR=str(root)),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
         start_new_session=True,
     )
-    shown = b""
     try:
-        for text, awaited in (("", 1), (f"{typed}\n", 2)):
+        for text, awaited in dialogue:
+            shown = b""
             os.write(ours, text.encode())
-            while shown.count(b"prompted") < awaited:
+            while awaited not in shown:
                 assert select.select([ours], [], [], 60)[0], shown.decode(errors="replace")
                 shown += os.read(ours, 65536)
     finally:
-        shell.kill()
-        shell.wait()
+        running.kill()
+        running.wait()
         os.close(ours)
         os.close(theirs)
     return (root / "got").read_text().splitlines() if (root / "got").exists() else [shown.decode(errors="replace")]
+
+
+def environ(root: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "HOME": str(root), **more}
 
 
 @pytest.mark.slow
@@ -212,74 +213,37 @@ def on_bash(root: Path, typed: str) -> list[str]:
         pytest.param("group/x 'z\x02\x02\x02\t\x05'", [HOSTILE, "z"], id="quote-after-the-cursor"),
     ],
 )
-def test_a_completed_name_runs_nothing(root: Path, typed: str, words: list[str]) -> None:
+def test_a_completed_name_runs_nothing(hostile: Path, typed: str, words: list[str]) -> None:
     """Whatever quote is open, bash hands the name over as it is declared; after `$'` nothing is offered."""
-    (root / "manifests" / "all.yaml").write_text(f'groups: [{{name: "{HOSTILE.removeprefix("group/")}"}}]\n')
-    got = on_bash(root, f"lmsconf plan --only {typed}")
-    assert not (root / "pwned").exists()
+    script = lmsconf(hostile, "completion", "bash").out
+    (hostile / "rc").write_text(f"{script}\n{TAKES_WORDS}PROMPT_COMMAND='echo prompted'\n")
+    line = (f"lmsconf plan --only {typed}\n", b"prompted")
+    got = typed_into(["bash", "--noprofile", "--rcfile", "rc", "-i"], hostile, ("", b"prompted"), line)
     assert got == ["plan", "--only", *words]
+    assert not (hostile / "pwned").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fish") is None, reason="no fish on the PATH")
-def test_fish_gets_names_as_they_are_declared(tmp_path: Path) -> None:
+def test_fish_gets_names_as_they_are_declared(hostile: Path) -> None:
     """fish reads the script, and offers a name with quotes and a command in it, which it does not run."""
-    asks = "complete -C 'lmsconf plan --only group/x'"
-    ran = subprocess.run(
-        ["fish", "--no-config", "-c", f"{lmsconf(hostile_project(tmp_path), 'completion', 'fish').out}\n{asks}"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)},
-    )
+    asks = f"{lmsconf(hostile, 'completion', 'fish').out}\ncomplete -C 'lmsconf plan --only group/x'"
+    fish = ["fish", "--no-config", "-c", asks]
+    ran = subprocess.run(fish, capture_output=True, text=True, check=True, cwd=hostile, env=environ(hostile))
     assert ran.stdout.splitlines() == [HOSTILE]
-    assert not (tmp_path / "pwned").exists()
+    assert not (hostile / "pwned").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh on the PATH")
-def test_zsh_inserts_names_quoted(tmp_path: Path) -> None:
+def test_zsh_inserts_names_quoted(hostile: Path) -> None:
     """An interactive zsh reads the script, inserts the name at a tab, and hands it over as it is declared."""
-    (hostile_project(tmp_path) / "_lmsconf").write_text(lmsconf(tmp_path, "completion", "zsh").out)
-    (tmp_path / ".zshrc").write_text(
-        f"path=({shlex.quote(str(tmp_path / 'bin'))} $path)\nautoload -U compinit; compinit -u -D\nsource ./_lmsconf\n"
-        "PS1='prompted '\nunsetopt zle_bracketed_paste\nlmsconf() { printf '%s\\n' \"$@\" > got }\n"
+    (hostile / "_lmsconf").write_text(lmsconf(hostile, "completion", "zsh").out)
+    (hostile / ".zshrc").write_text(
+        f"path=({shlex.quote(str(hostile / 'bin'))} $path)\nautoload -U compinit; compinit -u -D\nsource ./_lmsconf\n"
+        f"PS1='prompted '\nunsetopt zle_bracketed_paste\n{TAKES_WORDS}"
     )
-    ours, theirs = pty.openpty()
-    shell = subprocess.Popen(
-        ["zsh", "-i"],
-        cwd=tmp_path,
-        env={**os.environ, "TERM": "dumb", "ZDOTDIR": str(tmp_path), "HOME": str(tmp_path)},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    shown = b""
-    try:
-        for text, awaited in (("", b"prompted"), ("lmsconf plan --only group/x\t", b"y "), ("\n", b"prompted")):
-            shown = b""
-            os.write(ours, text.encode())
-            while awaited not in shown:
-                assert select.select([ours], [], [], 60)[0], shown.decode(errors="replace")
-                shown += os.read(ours, 65536)
-    finally:
-        shell.kill()
-        shell.wait()
-        os.close(ours)
-        os.close(theirs)
-    assert (tmp_path / "got").read_text().splitlines() == ["plan", "--only", HOSTILE]
-    assert not (tmp_path / "pwned").exists()
-
-
-def hostile_project(root: Path) -> Path:
-    """A project with one group, whose name would run a command in a shell, and lmsconf in its folder `bin`."""
-    (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
-    (root / "manifests").mkdir()
-    (root / "manifests" / "a.yaml").write_text(f"groups: [{{name: {json.dumps(HOSTILE.removeprefix('group/'))}}}]\n")
-    (root / "bin").mkdir()
-    program = root / "bin" / "lmsconf"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lmsconf "$@"\n')
-    program.chmod(0o755)
-    return root
+    line = ("lmsconf plan --only group/x\t", b"y ")
+    got = typed_into(["zsh", "-i"], hostile, ("", b"prompted"), line, ("\n", b"prompted"))
+    assert got == ["plan", "--only", HOSTILE]
+    assert not (hostile / "pwned").exists()

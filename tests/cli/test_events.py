@@ -4,16 +4,18 @@ import json
 import os
 import resource
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
 import pytest
-from flow.shell import Ran, lmsconf
+from cli.served import served
+from flow.project import Project
+from flow.shell import lmsconf
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
+from texts import listed_cases, text_of
 from waiting import HANGS, Interruptions, nobody_waits
 
 from lmsconf import __version__
@@ -22,10 +24,8 @@ from lmsconf.cli import workspace_options
 from lmsconf.cli.event_writer import EventWriter
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Sandbox
+from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.support.files import LineStream, descriptor_writer
-from lmsconf.workspace.connection import fill_if_empty
 
 pytestmark = pytest.mark.sampled(day=8)
 
@@ -34,46 +34,16 @@ BY_TYPE = {
     kind: Draft202012Validator({"$ref": f"#/$defs/{kind}_event", "$defs": SCHEMA["$defs"]})
     for kind in (one["$ref"].removeprefix("#/$defs/").removesuffix("_event") for one in SCHEMA["oneOf"])
 }
-SEED = """
-people: [{email: anna@acme.example, admin: true}, {email: bo@acme.example}]
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]
-groups: [{name: Coaches, members: [bo@acme.example]}, {name: Old}]
-content: [{name: Intro}]
-"""
-MANIFESTS = """
-groups:
-  - {name: Coaches, members: [anna@acme.example], about: {owner: hr}}
-  - {name: New}
-smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]
-content_targets: [{content: Intro, assign_to: [{smart_group: Nordics}]}]
-"""
-EMBEDDED = "workspaces: {sandbox: {url: 'sandbox:workspace.db', seed: seed.yaml}}\n"
-TOKEN = "s3cret-" + "token"
+SEED = text_of(__file__, "events_seed.yaml")
+MANIFESTS = text_of(__file__, "events_manifests.yaml")
 Event = dict[str, Any]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with something to create and to change, and an embedded workspace."""
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(MANIFESTS)
-    (tmp_path / "seed.yaml").write_text(SEED)
-    (tmp_path / "lmsconf.yaml").write_text(EMBEDDED)
+    Project(tmp_path, SEED).write(MANIFESTS)
     return tmp_path
-
-
-@contextmanager
-def served(
-    project: Path, *script: Fault, faults: FaultScript | None = None
-) -> Iterator[tuple[Sandbox, Mapping[str, str]]]:
-    """The workspace behind HTTP, with faults; gives it, and the environment with the token."""
-    sandbox = fill_if_empty(Sandbox(faults=faults or FaultScript(*script), token=TOKEN), project / "seed.yaml")
-    with serve(sandbox) as server:
-        (project / "lmsconf.yaml").write_text(
-            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"
-        )
-        yield sandbox, {"LMSCONF_KEY": TOKEN}
-    sandbox.close_workspace()
 
 
 def parsed(text: str) -> list[Event]:
@@ -86,12 +56,14 @@ def parsed(text: str) -> list[Event]:
     return events
 
 
-def recorded(project: Path, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[Ran, list[Event]]:
-    """What a command came to, and its events. The last event has the exit code of the command."""
-    ran = lmsconf(project, *arguments, "--events", "events.jsonl", env=env)
+def recorded(
+    project: Path, *arguments: str, env: Mapping[str, str] | None = None, code: ExitCode = ExitCode.OK
+) -> list[Event]:
+    """The events of a command that exits so; the last event has the exit code, too."""
+    ran = lmsconf(project, *arguments, "--events", "events.jsonl", env=env, code=code)
     events = parsed((project / "events.jsonl").read_text())
     assert events[-1]["exit"] == ran.code
-    return ran, events
+    return events
 
 
 def of_type(events: list[Event], name: str) -> list[Event]:
@@ -108,8 +80,7 @@ def test_no_event_is_passed_over() -> None:
 def test_a_plan_is_told_change_by_change(project: Path) -> None:
     """What was read with its counts, each change as in the plan's JSON, the summary, and the exit code."""
     document = lmsconf(project, "plan", "--format", "json").document
-    ran, events = recorded(project, "plan", "--detailed-exitcode")
-    assert ran.code == ExitCode.CHANGES
+    events = recorded(project, "plan", "--detailed-exitcode", code=ExitCode.CHANGES)
     assert (events[0]["format"], events[0]["lmsconf"], events[0]["command"]) == (1, __version__, "plan")
     (manifests,), (read,) = of_type(events, "manifests_read"), of_type(events, "workspace_read")
     assert (manifests["files"], manifests["declared"]) == (1, 4)
@@ -131,7 +102,7 @@ def test_an_apply_is_told_call_by_call(project: Path) -> None:
     """Each call of the plan is started and then ended, once and in the order of what it needs; nothing else is."""
     calls = lmsconf(project, "plan", "--format", "json").document["calls"]
     assert isinstance(calls, list)
-    _, events = recorded(project, "apply", "--auto-approve")
+    events = recorded(project, "apply", "--auto-approve")
     order = {(event["type"], event["id"]): at for at, event in enumerate(events) if event["type"].startswith("call_")}
     assert order.keys() == {(part, call["id"]) for part in ("call_start", "call_end") for call in calls}
     for call in calls:
@@ -149,9 +120,8 @@ def test_an_apply_is_told_call_by_call(project: Path) -> None:
 
 def test_an_apply_that_fails_halfway(project: Path) -> None:
     """The call that failed has its status and reason, and what needs it is blocked without having been started."""
-    with served(project, Fault(operation="smart-groups.create", status=400)) as (_, env):
-        ran, events = recorded(project, "apply", "--auto-approve", env=env)
-    assert ran.code == ExitCode.PARTIAL
+    with served(project, faults=FaultScript(Fault(operation="smart-groups.create", status=400))) as (_, env):
+        events = recorded(project, "apply", "--auto-approve", env=env, code=ExitCode.PARTIAL)
     ended = {event["operation"]: event for event in of_type(events, "call_end")}
     failed, blocked = ended["smart-groups.create"], ended["content-targets.create"]
     assert (failed["status"], failed["http_status"], failed["level"]) == ("failed", 400, "error")
@@ -166,9 +136,8 @@ def test_a_request_that_is_sent_again(project: Path, monkeypatch: pytest.MonkeyP
     """A wait says why, for how long and for which call; the call counts it."""
     nobody_waits(monkeypatch)
     refused = Fault(operation="smart-groups.create", status=429, headers={"retry-after": "7"})
-    with served(project, refused) as (_, env):
-        ran, events = recorded(project, "apply", "--auto-approve", env=env)
-    assert ran.code == ExitCode.OK
+    with served(project, faults=FaultScript(refused)) as (_, env):
+        events = recorded(project, "apply", "--auto-approve", env=env)
     (call,) = [event for event in of_type(events, "call_end") if event["operation"] == "smart-groups.create"]
     (retry,) = [event for event in of_type(events, "wait") if event["reason"] == "retry"]
     assert (retry["call"], retry["seconds"], retry["http_status"], retry["attempt"]) == (call["id"], 7, 429, 1)
@@ -195,34 +164,22 @@ def test_waits_for_the_service_have_their_reason(project: Path, monkeypatch: pyt
     """A lock that is not listed yet, and a write that does not show, with the longest time that it may take."""
     nobody_waits(monkeypatch)
     (project / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
+    Project(project, SEED).write_options("lock: true\nsettle: 20s\n")
     with served(project, faults=Unseen()) as (_, env):
-        with (project / "lmsconf.yaml").open("a") as file:
-            file.write("lock: true\nsettle: 20s\n")
-        ran, events = recorded(project, "apply", "--auto-approve", env=env)
+        events = recorded(project, "apply", "--auto-approve", env=env, code=ExitCode.NOT_CONVERGED)
     waits = {event["reason"]: event["seconds"] for event in reversed(of_type(events, "wait"))}
-    assert (ran.code, waits) == (ExitCode.NOT_CONVERGED, {"lock": 20, "settle": 20})
-
-
-class Interrupting(FaultScript):
-    """Ctrl-C, once, while this operation is under way."""
-
-    def __init__(self, operation: str, interruptions: Interruptions) -> None:
-        super().__init__()
-        self._operation: str | None = operation
-        self._interruptions = interruptions
-
-    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
-        if operation == self._operation:
-            self._operation = None
-            self._interruptions.send()
-        return None
+    assert waits == {"lock": 20, "settle": 20}
 
 
 def test_ctrl_c_during_an_apply(project: Path) -> None:
     """What was under way has ended, what was not is named, and the stream is whole."""
-    with Interruptions() as sent, served(project, faults=Interrupting("smart-groups.create", sent)) as (sandbox, env):
-        ran, events = recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env)
-    assert ran.code == ExitCode.INTERRUPTED
+
+    def interrupt(call: LoggedRequest) -> None:
+        if call.operation == "smart-groups.create":
+            sent.send()
+
+    with Interruptions() as sent, served(project, on_log=interrupt) as (sandbox, env):
+        events = recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env, code=ExitCode.INTERRUPTED)
     statuses = [event["status"] for event in of_type(events, "call_end")]
     assert set(statuses) == {"done", "not_attempted"}
     assert statuses.count("done") == sum(call.writes for call in sandbox.log)
@@ -231,13 +188,9 @@ def test_ctrl_c_during_an_apply(project: Path) -> None:
 def test_a_broken_manifest_has_its_place(project: Path) -> None:
     """Every problem is an event with file, line and column, and nothing is read from the workspace."""
     (project / "manifests" / "all.yaml").write_text("groups:\n  - {nam: X}\n  - {name: Y, members: 3}\n")
-    ran, events = recorded(project, "plan")
-    assert ran.code == ExitCode.ERROR
+    events = recorded(project, "plan", code=ExitCode.ERROR)
     sources = [event["problem"]["source"] for event in of_type(events, "problem")]
-    assert {(source["file"], source["line"]) for source in sources} == {
-        ("manifests/all.yaml", 2),
-        ("manifests/all.yaml", 3),
-    }
+    assert {(source["file"], source["line"]) for source in sources} == {("manifests/all.yaml", at) for at in (2, 3)}
     assert not of_type(events, "phase_start")
 
 
@@ -253,14 +206,7 @@ def test_stdout_has_the_events_and_nothing_else(project: Path) -> None:
     assert "--events - and --format markdown both write to stdout" in clash.err
 
 
-@pytest.mark.parametrize(
-    ("file", "why"),
-    [
-        ("none/events.jsonl", "No such file or directory"),
-        ("manifests", "Is a directory"),
-        ("/dev/full", "No space left"),
-    ],
-)
+@listed_cases("file", "why")
 def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_sent(project: Path, file: str, why: str) -> None:
     """Exit 1, the reason, and not one request."""
     with served(project) as (sandbox, env):
@@ -295,22 +241,10 @@ def test_a_reader_that_goes_does_not_stop_an_apply(project: Path) -> None:
 
     reader = threading.Thread(target=read_one_line, daemon=True)
     reader.start()
-    with served(project, faults=_AfterReader(reader)) as (_, env):
+    with served(project, on_log=lambda call: reader.join(HANGS)) as (_, env):
         ran = lmsconf(project, "apply", "--auto-approve", "--events", "pipe", env=env)
     assert (ran.code, "Apply complete!" in ran.out) == (ExitCode.OK, True)
     assert "warning: --events pipe is not complete: Broken pipe [events/incomplete]" in ran.err
-
-
-class _AfterReader(FaultScript):
-    """Answers once nobody reads the events any more."""
-
-    def __init__(self, reader: threading.Thread) -> None:
-        super().__init__()
-        self._reader = reader
-
-    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
-        self._reader.join(HANGS)
-        return None
 
 
 def test_a_full_disk_does_not_stop_an_apply(project: Path) -> None:
@@ -367,14 +301,12 @@ def test_events_are_flushed_one_by_one(project: Path) -> None:
     """When a request is answered, the events before it can be read already."""
     seen: list[str] = []
 
-    class Looking(FaultScript):
-        def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
-            text = (project / "events.jsonl").read_text()
-            if writes and "call_start" in text:
-                seen.append(text)
-            return None
+    def look(call: LoggedRequest) -> None:
+        text = (project / "events.jsonl").read_text()
+        if call.writes and "call_start" in text:
+            seen.append(text)
 
-    with served(project, faults=Looking()) as (_, env):
+    with served(project, on_log=look) as (_, env):
         recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env)
     assert seen
     assert all(text.endswith("\n") for text in seen)

@@ -1,52 +1,32 @@
 """Global options stand before and after the command, and mean the same in both places."""
 
 import re
-import shutil
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import click
 import pytest
-from cli.command_reference import command_pages
+from cli.command_reference import command_pages, options_of_commands
+from cli.served import TOKEN, quickstart, served
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 
-from lmsconf.cli import app
 from lmsconf.cli.command import GLOBAL_OPTIONS
 from lmsconf.errors import ExitCode
 from lmsconf.model.guards import GuardLimits
-from lmsconf.render.people_reports import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.files import guide_topics, read_guide_page
 
-ROOT = Path(__file__).parent.parent.parent
 REQUEST = re.compile(r"\d\d:\d\d:\d\d\.\d{3}Z GET /\S+ 200 \(\d+ ms\)")
-TOKEN = "token-of-a-sandbox"
 PEOPLE = "@acme.example"
 
 
-def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
-    """The words of every command, groups among them."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        yield (*above, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, *above, name)
-
-
-assert isinstance(app, click.Group)
-COMMANDS = [(), *commands(app)]
+COMMANDS = [(), *(tuple(path.split()[1:]) for path in options_of_commands())]
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The quickstart, with a second workspace."""
-    root = tmp_path_factory.mktemp("projects") / "quickstart"
-    shutil.copytree(ROOT / "examples" / "quickstart", root, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    root = quickstart(tmp_path_factory.mktemp("projects"))
     file = root / "lmsconf.yaml"
     second = 'workspaces:\n  staging: {url: "sandbox:staging.db", seed: workspace.yaml}\n'
     file.write_text(file.read_text(encoding="utf-8").replace("workspaces:\n", second, 1), encoding="utf-8")
@@ -77,38 +57,27 @@ def test_folder_and_workspace_mean_the_same_in_both_places(project: Path, tmp_pa
     assert lmsconf(tmp_path, *chosen, "plan", *chosen) == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--workspace", "staging", "plan", "--workspace", "sandbox"),
-        ("plan", "--workspace", "staging", "--workspace", "sandbox"),
-    ],
-)
-def test_two_different_values_are_refused(words: tuple[str, ...], project: Path) -> None:
+@pytest.mark.parametrize("first", ["--workspace staging plan", "plan --workspace staging"])
+def test_two_different_values_are_refused(first: str, project: Path) -> None:
     """Which workspace is meant must not depend on the order of words."""
-    ran = lmsconf(project, *words)
+    ran = lmsconf(project, *first.split(), "--workspace", "sandbox")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--workspace is given twice, with 'staging' and 'sandbox'." in ran.err
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "1e999"])
 @pytest.mark.parametrize(
-    "words",
+    "command",
     [
-        ("plan", "--max-rate"),
-        ("apply", "--max-rate"),
-        ("sandbox", "serve", "--latency"),
-        ("fleet", "plan", "--time-limit"),
-        ("fleet", "plan", "--max-rate"),
-        ("fleet", "matrix", "--format", "github", "--shards", "2", "--max-rate"),
+        *("plan --max-rate", "apply --max-rate", "sandbox serve --latency", "fleet plan --time-limit"),
+        *("fleet plan --max-rate", "fleet matrix --format github --shards 2 --max-rate"),
     ],
-    ids=" ".join,
 )
-def test_a_number_is_finite(words: tuple[str, ...], number: str, tmp_path: Path) -> None:
+def test_a_number_is_finite(command: str, number: str, tmp_path: Path) -> None:
     """What is not is a usage error that names the option, before anything else is looked at."""
-    ran = lmsconf(tmp_path, *words, number)
+    ran = lmsconf(tmp_path, *command.split(), number)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"'{words[-1]}'" in ran.err
+    assert f"'{command.rpartition(' ')[2]}'" in ran.err
     assert "is not a finite number" in ran.err
 
 
@@ -144,14 +113,9 @@ def test_requests_are_written_to_stderr(project: Path) -> None:
 def test_retries_are_written_without_secrets(project: Path) -> None:
     """A request that the service cannot serve at first has a line for each attempt; no secret is in any."""
     refused = FaultScript(Fault(operation="custom-fields.list", status=503, headers={"retry-after": "0"}))
-    sandbox = Sandbox(":memory:", token=TOKEN, faults=refused)
-    try:
-        with serve(sandbox) as server:
-            env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
-            ran = lmsconf(project, "api", "GET", "/custom-fields", "--query", "sig=not-for-logs", "--verbose", env=env)
-    finally:
-        sandbox.close_workspace()
-    assert ran.code == ExitCode.ERROR
+    asked = ("api", "GET", "/custom-fields", "--query", "sig=not-for-logs", "--verbose")
+    with served(project, faults=refused) as (_, env):
+        ran = lmsconf(project, *asked, env=env, code=ExitCode.ERROR)
     first, second, *_ = ran.err.splitlines()
     assert re.search(r" GET /custom-fields\?sig=\*\*\* 503 \(\d+ ms\)", first)
     assert re.search(r" GET /custom-fields\?sig=\*\*\* 400 \(\d+ ms, attempt 2\)", second)
@@ -228,26 +192,21 @@ def test_a_word_is_found_in_all_pages(tmp_path: Path) -> None:
 
 
 def test_words_that_stand_apart_are_found(tmp_path: Path) -> None:
-    """Where no line has the phrase, those that have all its words are listed."""
-    out = lmsconf(tmp_path, "help", "--search", "people sets").out
+    """Where no line has the phrase, those that have all its words are listed; without any, exit 1 as grep has it."""
+    out = lmsconf(tmp_path, "help", "--search", "people sets", code=ExitCode.OK).out
     assert "people_sets" in out
     assert all(line.partition(": ")[0] in TOPICS for line in out.splitlines())
-
-
-def test_a_word_that_no_page_has(tmp_path: Path) -> None:
-    """Nothing is printed, and the exit code is 1, as grep has it."""
-    ran = lmsconf(tmp_path, "help", "--search", "xyzzy")
-    assert (ran.code, ran.out) == (ExitCode.ERROR, "")
+    ran = lmsconf(tmp_path, "help", "--search", "xyzzy", code=ExitCode.ERROR)
+    assert ran.out == ""
     assert "no page contains 'xyzzy'" in ran.err
 
 
 def test_a_page_on_a_terminal_has_bold_headings(tmp_path: Path) -> None:
     """Without colour the marks of Markdown stay, so that a heading is seen; each page fits 40 columns."""
-    shown = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm", "NO_COLOR": ""})[1]
+    page = ("help", "effects", "--no-pager")
+    _, shown = at_terminal(tmp_path, *page, columns=40, env={"TERM": "xterm", "NO_COLOR": ""})
     assert shown.startswith("\x1b[1mEffects on people\x1b[0m\n")
-    plain = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm", "NO_COLOR": "1"})[
-        1
-    ]
+    _, plain = at_terminal(tmp_path, *page, columns=40, env={"TERM": "xterm", "NO_COLOR": "1"})
     assert plain.startswith("# Effects on people\n")
     assert "\x1b" not in plain
     assert max(len(line) for line in plain.splitlines() if not line.startswith("    ")) <= 40
@@ -261,27 +220,13 @@ def test_the_page_about_effects_says_what_holds() -> None:
         assert limit is not None
         assert limit.share is not None
         assert f"{name}: {{count: {limit.count}, share: {limit.share:.0%}}}" in page
-    options = {option for command in ("plan",) for option in _options(command)}
-    assert {"--people", "--no-effects"} <= options
+    options = {"--people", "--no-effects"}
+    assert options <= {*options_of_commands()["lmsconf plan"]}
     words = (
-        *(
-            "audience",
-            "gain, lose",
-            "becomes mandatory, becomes optional",
-            "shortened",
-            "exact",
-            "estimate",
-            "not known",
-        ),
-        *("--people", "--no-effects", "--allow people=unknown", "programs or purchases", "checked separately"),
+        *("audience", "gain, lose", "becomes mandatory, becomes optional", "shortened", "exact", "estimate"),
+        *("not known", *options, "--allow people=unknown", "programs or purchases", "checked separately"),
     )
     assert [word for word in words if word not in page] == []
-    assert {"email", "causes"} <= set(COLUMNS)
-
-
-def _options(command: str) -> list[str]:
-    found = app.get_command(None, command)  # type: ignore[arg-type,attr-defined]  # the table needs no context
-    return [name for parameter in found.params for name in parameter.opts]
 
 
 # The pages `commands…` of the guide: all commands, options and exit codes, as the program has them.
@@ -291,3 +236,5 @@ def test_the_command_reference_is_current() -> None:
     """It is what `python -m tests.cli.command_reference` would write."""
     for topic, page in command_pages().items():
         assert read_guide_page(topic) == page
+    exits = re.findall(r"^\| (\d+) \| .", read_guide_page("commands"), re.MULTILINE)
+    assert exits == [str(code.value) for code in ExitCode]

@@ -1,35 +1,29 @@
 """`lmsconf init`: what it begins validates and plans at once, and nothing is ever overwritten."""
 
 import json
-import os
-import pty
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 import yaml
+from cli.served import TOKEN, served
+from flow.project import Project
 from flow.shell import lmsconf, run
 from on_terminal import at_terminal
 from texts import listed_cases
 
 from lmsconf import __version__
 from lmsconf.errors import ExitCode
-from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import fill_if_empty
 
 JOBS = ("plan", "apply", "drift")
 SCHEMAS = ("schemas/manifest.schema.json", "schemas/project.schema.json")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "ci"
 
 
-@pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("LMSCONF_")]:
-        monkeypatch.delenv(name)
+BOOK_CLUB = "groups: [{name: Book club}]\n"
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -53,26 +47,21 @@ def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path) -> None:
 
 def test_a_real_workspace_plans_empty(tmp_path: Path) -> None:
     """The first manifest of a workspace that exists wants nothing, and export adds to it."""
-    (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
-    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
+    (tmp_path / "workspace.yaml").write_text(BOOK_CLUB)
     project = str(tmp_path / "lms")
-    key = {"LMSCONF_K": "sandbox"}
-    try:
-        with serve(sandbox) as server:
-            options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMSCONF_K", "--timezone", "UTC"]
-            told = run("init", project, *options, code=ExitCode.OK).err
-            assert "export --into" in told
-            assert f"\nBefore the first apply, once:\n  lmsconf -C {project} doctor --probe --user EMAIL" in told
-            assert "lmsconf-probe-" in told.splitlines()[-1]
-            run("-C", project, "plan", "--detailed-exitcode", env=key, code=ExitCode.OK)
-            run("-C", project, "export", "--into", env=key, code=ExitCode.OK)
-            run("-C", project, "plan", "--detailed-exitcode", env=key, code=ExitCode.OK)
-    finally:
-        sandbox.close_workspace()
+    with served(tmp_path) as (sandbox, env):
+        url = env["LMSCONF_URL"]
+        options = ["--url", url, "--workspace-name", "no", "--token-env", "LMSCONF_K", "--timezone", "UTC"]
+        told = run("init", project, *options, code=ExitCode.OK).err
+        assert "export --into" in told
+        assert f"\nBefore the first apply, once:\n  lmsconf -C {project} doctor --probe --user EMAIL" in told
+        assert "lmsconf-probe-" in told.splitlines()[-1]
+        for command in (["plan", "--detailed-exitcode"], ["export", "--into"], ["plan", "--detailed-exitcode"]):
+            run("-C", project, *command, env={"LMSCONF_K": TOKEN}, code=ExitCode.OK)
     assert not any(call.writes for call in sandbox.log)
     assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
     assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {
-        "workspaces": {"no": {"url": server.url, "token": {"env": "LMSCONF_K"}}},
+        "workspaces": {"no": {"url": url, "token": {"env": "LMSCONF_K"}}},
         "default_workspace": "no",
         "timezone": "UTC",
     }
@@ -166,11 +155,16 @@ def test_wrong_answers_are_refused(tmp_path: Path, options: Sequence[str], reaso
     assert files(tmp_path) == {}
 
 
+def answered(folder: Path, code: ExitCode, *answers: str, **env: str) -> str:
+    """Begins a project on a terminal, where somebody types these answers; gives all that is shown."""
+    typed = "".join(f"{answer}\n" for answer in answers)
+    return at_terminal(folder, "init", "lms", typed=typed, env=env, code=code)[1]
+
+
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     """What the options leave open is asked; a wrong answer is explained and asked for again; nobody has to export."""
-    answers = ["http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "n"]
-    code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms")
-    assert code == ExitCode.OK, shown
+    answers = ("http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "n")
+    shown = answered(tmp_path, ExitCode.OK, *answers)
     assert "would send the token unencrypted" in shown
     assert "there is no time zone Mars/Olympus" in shown
     assert "export --into" not in shown
@@ -185,11 +179,10 @@ LIVE = ["https://lms.example/api", "live", "LMSCONF_K", "UTC", "none"]
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("answered", range(len(LIVE) + 1))
-def test_an_end_of_input_is_a_no(tmp_path: Path, answered: int) -> None:
+@pytest.mark.parametrize("number", range(len(LIVE) + 1))
+def test_an_end_of_input_is_a_no(tmp_path: Path, number: int) -> None:
     """Whoever goes away at any of the questions has begun nothing, and is told so."""
-    code, shown = at_a_terminal([*LIVE[:answered], "\x04"], "-C", str(tmp_path), "init", "lms")
-    assert code == ExitCode.ERROR, shown
+    shown = answered(tmp_path, ExitCode.ERROR, *LIVE[:number], "\x04")
     assert "nothing was written" in " ".join(shown.split())
     assert list(tmp_path.iterdir()) == []
 
@@ -197,18 +190,11 @@ def test_an_end_of_input_is_a_no(tmp_path: Path, answered: int) -> None:
 @pytest.mark.sampled
 def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
-    (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
-    sandbox = fill_if_empty(Sandbox(), tmp_path / "seed.yaml")
-    elsewhere = {"LMSCONF_K": "sandbox", "LMSCONF_WORKSPACE": "other"}
-    try:
-        with serve(sandbox) as server:
-            answers = [server.url, *LIVE[1:], "y"]
-            code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms", **elsewhere)
-            assert code == ExitCode.OK, shown
-            planned = at_a_terminal([], "-C", str(tmp_path / "lms"), "plan", "--detailed-exitcode", LMSCONF_K="sandbox")
-            assert planned[0] == ExitCode.OK, planned[1]
-    finally:
-        sandbox.close_workspace()
+    (tmp_path / "workspace.yaml").write_text(BOOK_CLUB)
+    with served(tmp_path) as (_, env):
+        answers = (env["LMSCONF_URL"], *LIVE[1:], "y")
+        shown = answered(tmp_path, ExitCode.OK, *answers, LMSCONF_K=TOKEN, LMSCONF_WORKSPACE="other")
+        lmsconf(tmp_path / "lms", "plan", "--detailed-exitcode", env={"LMSCONF_K": TOKEN}, code=ExitCode.OK)
     assert "Book club" in files(tmp_path / "lms")["manifests/exported-groups.yaml"]
     assert "export --into" not in shown
     assert "Put the token" not in shown
@@ -222,15 +208,10 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
 )
 def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: ExitCode, reason: str) -> None:
     """Without a token, or with a wrong one, the project is there, and the error stands with the command for later."""
-    sandbox = Sandbox(":memory:")
-    try:
-        with serve(sandbox) as server:
-            ended, shown = at_a_terminal([server.url, *LIVE[1:], ""], "-C", str(tmp_path), "init", "lms", LMSCONF_K=key)
-    finally:
-        sandbox.close_workspace()
-    assert ended == code, shown
+    with served(tmp_path) as (_, env):
+        shown = answered(tmp_path, code, env["LMSCONF_URL"], *LIVE[1:], "", LMSCONF_K=key)
     assert reason in shown
-    assert f"lmsconf -C {tmp_path / 'lms'} export --into" in shown
+    assert "lmsconf -C lms export --into" in shown
     assert set(files(tmp_path / "lms")) == {"lmsconf.yaml", "manifests/first.yaml", ".gitignore", *SCHEMAS}
 
 
@@ -239,30 +220,6 @@ def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path) -> None:
     (tmp_path / ".github").write_text("mine", encoding="utf-8")
     assert "Nothing was written" in run("init", str(tmp_path), "--ci", "github", code=ExitCode.ERROR).err
     assert files(tmp_path) == {".github": "mine"}
-
-
-def at_a_terminal(answers: Sequence[str], *arguments: str, **variables: str) -> tuple[int, str]:
-    """Runs lmsconf on a terminal of its own, where somebody types; gives its exit code and all that was shown."""
-    mine, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lmsconf", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        close_fds=True,
-        env={**os.environ, **variables},
-    )
-    os.close(theirs)
-    os.write(mine, "".join(f"{answer}\n" for answer in answers).encode())
-    shown = b""
-    try:
-        while part := os.read(mine, 4096):
-            shown += part
-    except OSError:  # the other side is closed: the program has ended
-        pass
-    finally:
-        os.close(mine)
-    return process.wait(timeout=30), shown.decode()
 
 
 @pytest.mark.parametrize("name", ["manifests", ".github", "schemas"])
@@ -281,7 +238,7 @@ def test_no_file_is_written_through_a_link_out_of_the_folder(name: str, tmp_path
 
 
 QUESTION = "Only 'yes' will be accepted: "
-PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n"
+NO_TERMINAL = "there is no terminal to ask for approval"
 BLIND = [
     pytest.param(("stdin", "stdout"), id="stderr-elsewhere"),
     pytest.param(("stdout", "stderr"), id="stdin-elsewhere"),
@@ -292,10 +249,13 @@ BLIND = [
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that would create a group."""
-    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: Mentors}]\n")
+    """A project that would create a group, and has a workspace where nobody listens, whose token a command gives."""
+    Project(tmp_path).write("groups: [{name: Mentors}]\n")
+    command = json.dumps([sys.executable, "-c", "print('t' * 20)"])
+    (tmp_path / "lmsconf.yaml").write_text(
+        "workspaces:\n  sandbox: {url: 'sandbox:workspace.db'}\n"
+        f"  live: {{url: 'http://127.0.0.1:1', token: {{command: {command}}}}}\ndefault_workspace: sandbox\n"
+    )
     return tmp_path
 
 
@@ -303,8 +263,7 @@ def project(tmp_path: Path) -> Path:
 def test_only_yes_applies(project: Path, answer: str) -> None:
     """Any other answer, Enter and the end of input among them, exits with 1 and changes nothing."""
     agreed = answer == "yes\n"
-    ran, shown = at_terminal(project, "apply", typed=answer)
-    assert ran.code == (ExitCode.OK if agreed else ExitCode.ERROR)
+    _, shown = at_terminal(project, "apply", typed=answer, code=ExitCode.OK if agreed else ExitCode.ERROR)
     assert shown.count("\nWorkspace sandbox (sandbox:workspace.db), 0 people.\nApply this plan? " + QUESTION) == 1
     assert shown.index("group/Mentors") < shown.index(QUESTION)
     # Above the plan, and above the question; the report stands below both.
@@ -315,22 +274,22 @@ def test_only_yes_applies(project: Path, answer: str) -> None:
 
 @pytest.mark.parametrize("streams", BLIND)
 @pytest.mark.parametrize(
-    ("words", "hint"),
+    ("words", "code", "told"),
     [
-        (("apply",), "Pass --auto-approve"),
-        (("doctor", "--probe"), "Pass --yes"),
-        (("sandbox", "reset"), "Pass --yes"),
+        ("apply", ExitCode.USAGE, (NO_TERMINAL, "Pass --auto-approve")),
+        ("doctor --probe", ExitCode.USAGE, (NO_TERMINAL, "Pass --yes")),
+        ("sandbox reset", ExitCode.USAGE, (NO_TERMINAL, "Pass --yes")),
+        ("plan --workspace live", ExitCode.ERROR, ("LMSCONF_TOKEN_COMMANDS",)),
     ],
-    ids=["apply", "doctor", "reset"],
+    ids=["apply", "doctor", "reset", "token-command"],
 )
 def test_a_question_that_nobody_sees_is_not_asked(
-    project: Path, words: tuple[str, ...], hint: str, streams: tuple[str, ...]
+    project: Path, words: str, code: ExitCode, told: Sequence[str], streams: tuple[str, ...]
 ) -> None:
-    """Where stdin or stderr is no terminal, the command exits with 64 and names the option to pass."""
-    ran, shown = at_terminal(project, *words, typed="yes\n", streams=streams)
-    assert ran.code == ExitCode.USAGE
-    assert "there is no terminal to ask for approval" in ran.err + shown
-    assert hint in ran.err + shown
+    """Where stdin or stderr is no terminal, the command ends, and names the option or the variable that answers."""
+    env = {"XDG_STATE_HOME": str(project / "state")}
+    ran, shown = at_terminal(project, *words.split(), typed="yes\n", streams=streams, env=env, code=code)
+    assert [one for one in told if one not in ran.err + shown] == []
     assert QUESTION not in ran.err + ran.out + shown
 
 
@@ -338,41 +297,16 @@ def test_a_question_that_nobody_sees_is_not_asked(
 def test_a_sandbox_is_reset_after_a_yes(project: Path, answer: str, code: ExitCode) -> None:
     """The question names the file; anything but yes leaves it."""
     lmsconf(project, "apply", "--auto-approve")
-    ran, shown = at_terminal(project, "sandbox", "reset", typed=answer)
-    assert ran.code == code
+    _, shown = at_terminal(project, "sandbox", "reset", typed=answer, code=code)
     assert f"Delete all data in workspace.db and reset it? {QUESTION}" in shown
     groups = json.loads(lmsconf(project, "api", "GET", "/groups").out)
     assert bool(json.dumps(groups).count("Mentors")) is (code != ExitCode.OK)
 
 
-@pytest.fixture
-def command_project(tmp_path: Path) -> Iterator[Path]:
-    """A project whose token comes from a command, on a port where nobody listens."""
-    command = json.dumps([sys.executable, "-c", "print('t' * 20)"])
-    workspace = f"{{url: 'http://127.0.0.1:1', token: {{command: {command}}}}}"
-    (tmp_path / "lmsconf.yaml").write_text(f"workspaces: {{live: {workspace}}}\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "none.yaml").write_text("groups: []\n")
-    return tmp_path
-
-
-@pytest.mark.parametrize("streams", BLIND)
-def test_a_token_command_is_refused_where_nobody_sees_the_question(
-    command_project: Path, streams: tuple[str, ...]
-) -> None:
-    """The command does not run, and the message names the variable that allows it."""
-    env = {"XDG_STATE_HOME": str(command_project / "state")}
-    ran, shown = at_terminal(command_project, "plan", typed="yes\n", streams=streams, env=env)
-    assert ran.code == ExitCode.ERROR
-    assert "LMSCONF_TOKEN_COMMANDS" in ran.err + shown
-    assert QUESTION not in ran.err + shown
-
-
-def test_a_token_command_is_asked_about_on_a_terminal(command_project: Path) -> None:
+def test_a_token_command_is_asked_about_on_a_terminal(project: Path) -> None:
     """The command is shown with the question; a no ends the command."""
-    env = {"XDG_STATE_HOME": str(command_project / "state")}
-    ran, shown = at_terminal(command_project, "plan", typed="no\n", env=env)
-    assert ran.code == ExitCode.ERROR
+    env = {"XDG_STATE_HOME": str(project / "state")}
+    _, shown = at_terminal(project, "plan", "--workspace", "live", typed="no\n", env=env, code=ExitCode.ERROR)
     asked = f"Run it, now and from now on? {QUESTION}"
     assert asked in shown
     assert "Reading" not in shown.partition(asked)[0].rpartition("\x1b[1A\x1b[2K")[2], "a progress bar draws over it"
@@ -381,8 +315,7 @@ def test_a_token_command_is_asked_about_on_a_terminal(command_project: Path) -> 
 @pytest.mark.parametrize("streams", [("stdin", "stdout"), ("stdout", "stderr"), ()])
 def test_init_asks_nothing_where_nobody_sees_it(tmp_path: Path, streams: tuple[str, ...]) -> None:
     """A block of a page whose stderr is discarded does not hang: the defaults are taken."""
-    ran, shown = at_terminal(tmp_path, "init", "lms", streams=streams)
-    assert ran.code == ExitCode.OK
+    ran, shown = at_terminal(tmp_path, "init", "lms", streams=streams, code=ExitCode.OK)
     assert "URL of the workspace's API" not in ran.err + shown
     assert (tmp_path / "lms" / "lmsconf.yaml").exists()
 

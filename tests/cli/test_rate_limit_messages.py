@@ -1,6 +1,5 @@
 """Whoever waits for a service that limits the rate is told how long it takes, by every command that waits."""
 
-import json
 import re
 import socket
 import threading
@@ -11,20 +10,20 @@ from pathlib import Path
 
 import certifi
 import pytest
+from cli.served import served
+from flow.project import Project
+from flow.shell import lmsconf
 from json_schemas import schema_validator
 from rate_limited import NOON, IdleClock, RateLimitFaults, bucket, limit_sandboxes
 from self_signed import make_certificate
+from texts import listed_cases
 from waiting import nobody_waits
 
-import lmsconf
-from lmsconf.cli import app, run_command_line
+from lmsconf import open as open_project
 from lmsconf.cli.terminal import LimitWording
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import RateLimit, RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import fill_if_empty
 
 GROUPS = 150
 LIMIT = re.compile(
@@ -52,10 +51,7 @@ def project(tmp_path: Path) -> Path:
     conditions = "conditions: [{field: Country, choices: [SE]}]"
     groups = "".join(f"- {{name: S{number}, {conditions}}}\n" for number in range(GROUPS))
     seed = f"custom_fields: [{{name: Country, type: CHOICE, choices: [SE, NO]}}]\nsmart_groups:\n{groups}"
-    (tmp_path / "workspace.yaml").write_text(seed)
-    (tmp_path / "lmsconf.yaml").write_text("workspaces: {w: {url: 'sandbox:workspace.db', seed: workspace.yaml}}\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(seed)
+    Project(tmp_path, seed).write(seed)
     return tmp_path
 
 
@@ -69,18 +65,12 @@ def limits(text: str) -> list[re.Match[str]]:
     "command", [["plan"], ["drift"], ["snapshot", "now.json"], ["export", "exported"]], ids=lambda words: words[0]
 )
 def test_once_a_minute_the_rate_and_what_is_left_are_told(
-    project: Path,
-    clock: IdleClock,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: list[str],
+    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     """At one request in two seconds: about five minutes, so five lines, whose estimates come true."""
     faults = RateLimitFaults(clock, bucket(clock, 0.5, 10))
     limit_sandboxes(monkeypatch, clock, faults)
-    monkeypatch.chdir(project)
-    assert run_command_line(app, command) == ExitCode.OK
-    err = capsys.readouterr().err
+    err = lmsconf(project, *command, code=ExitCode.OK).err
     told = limits(err)
     assert 3 <= len(told) <= 6
     assert {match[1] for match in told} == {"Reading the workspace"}
@@ -93,14 +83,13 @@ def test_once_a_minute_the_rate_and_what_is_left_are_told(
 
 @pytest.mark.sampled
 def test_an_apply_tells_the_calls_that_are_left(
-    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a hundred groups to create: how many calls are left while they are sent, requests while it reads."""
     limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, bucket(clock, 0.5, 10)))
     names = "".join(f"- {{name: G{number}}}\n" for number in range(100))
     (project / "manifests" / "all.yaml").write_text(f"groups:\n{names}")
-    assert run_command_line(app, ["-C", str(project), "apply", "--auto-approve"]) == ExitCode.OK
-    err = capsys.readouterr().err
+    err = lmsconf(project, "apply", "--auto-approve", code=ExitCode.OK).err
     sent = [match for match in limits(err) if match[1] == "Applying"]
     assert len(sent) >= 3
     for match in sent:
@@ -110,7 +99,7 @@ def test_an_apply_tells_the_calls_that_are_left(
 
 
 def test_a_pause_that_the_service_asks_for_is_told_and_waited(
-    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred requests in ten minutes: the pause is told at once, with its end, and then once a minute."""
     used: list[float] = []
@@ -124,8 +113,8 @@ def test_a_pause_that_the_service_asks_for_is_told_and_waited(
         return 0.0
 
     limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, window))
-    assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
-    told = [line for line in capsys.readouterr().err.splitlines() if "resuming" in line]
+    err = lmsconf(project, "plan", code=ExitCode.OK).err
+    told = [line for line in err.splitlines() if "resuming" in line]
     ends = datetime.fromtimestamp(NOON + 600).astimezone().strftime("%H:%M")
     assert told[0] == f"Reading the workspace: the service asks to wait 10 minutes; resuming at {ends}"
     assert told[1] == f"Reading the workspace: still waiting for the service, 9 minutes more; resuming at {ends}"
@@ -138,7 +127,7 @@ def test_python_is_told_the_same(project: Path, clock: IdleClock, monkeypatch: p
     """The callback gets each total of a reading as at least, none that falls, and what limits the rate."""
     limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, bucket(clock, 0.5, 10), tells=False))
     told: list[RunProgress] = []
-    lmsconf.open(project).plan(progress=told.append)
+    open_project(project).plan(progress=told.append)
     totals = [now.total for now in told]
     assert totals == sorted(totals)
     assert not any(now.is_final for now in told)
@@ -147,10 +136,9 @@ def test_python_is_told_the_same(project: Path, clock: IdleClock, monkeypatch: p
     assert waited[-1].rate == pytest.approx(0.5, rel=0.1)
 
 
-def test_without_a_limit_nothing_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_limit_nothing_is_said(project: Path) -> None:
     """No line tells of a limit, and the first one of the count comes before most requests are answered."""
-    assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
-    err = capsys.readouterr().err
+    err = lmsconf(project, "plan", code=ExitCode.OK).err
     assert "limited" not in err
     assert re.match(r"Reading the workspace: \d+ of (at least )?\d+\n", err)
 
@@ -160,27 +148,15 @@ def test_without_a_limit_nothing_is_said(project: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(("faults", "told"), [((), 0), ((Fault(operation="*-groups.rename", status=200),), 1)])
 def test_a_wait_for_what_does_not_show_is_told_once(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    faults: tuple[Fault, ...],
-    told: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: tuple[Fault, ...], told: int
 ) -> None:
     """On stderr, with the longest that it may take; where everything shows at once, nothing is said of it."""
     nobody_waits(monkeypatch)
-    (tmp_path / "seed.yaml").write_text("groups: [{name: Old}]\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
-    monkeypatch.setenv("LMSCONF_KEY", "sandbox")
-    sandbox = fill_if_empty(Sandbox(faults=FaultScript(*faults)), tmp_path / "seed.yaml")
-    with serve(sandbox) as server:
-        (tmp_path / "lmsconf.yaml").write_text(
-            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nsettle: 1s\n"
-        )
-        ended = run_command_line(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
-    sandbox.close_workspace()
-    assert ended == (ExitCode.NOT_CONVERGED if told else ExitCode.OK)
-    waits = [line for line in capsys.readouterr().err.splitlines() if "Waiting" in line]
+    Project(tmp_path, "groups: [{name: Old}]\n", "settle: 1s\n").write("groups: [{name: New, previously: [Old]}]\n")
+    with served(tmp_path, faults=FaultScript(*faults)) as (_, env):
+        ran = lmsconf(tmp_path, "apply", "--auto-approve", env=env)
+    assert ran.code == (ExitCode.NOT_CONVERGED if told else ExitCode.OK)
+    waits = [line for line in ran.err.splitlines() if "Waiting" in line]
     assert waits == ["Waiting until the changes are readable, at most 1 s."] * told
 
 
@@ -192,27 +168,22 @@ PROBLEMS = schema_validator("problems")
 
 
 @pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project whose service is named by the environment, without proxies or certificates of the machine."""
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project without proxies or certificates of the machine."""
     for name in (*PROXIES, "SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("LMSCONF_URL", "https://lms.invalid/api")
-    monkeypatch.setenv("LMSCONF_TOKEN", "s3cret-token")
-    (tmp_path / "lmsconf.yaml").write_text("manifests: manifests\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: A}]\n")
+    Project(tmp_path).write("groups: [{name: A}]\n")
+    return tmp_path
 
 
-def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> tuple[str, str]:
+def told(root: Path, code: ExitCode = ExitCode.ERROR, **env: str) -> tuple[str, str]:
     """Message and hint of the one problem that `plan` ends with, the same as text and as a document on stdout."""
-    assert run_command_line(app, ["-C", str(root), "plan", "--format", "json"]) == expected
-    out = capsys.readouterr().out
-    document = json.loads(out)
+    env = {"LMSCONF_URL": "https://lms.invalid/api", "LMSCONF_TOKEN": "s3cret-token", **env}
+    document = lmsconf(root, "plan", "--format", "json", env=env, code=code).document
     assert document["format"] == "lmsconf.problems/1"
     PROBLEMS.validate(document)
     (problem,) = document["problems"]
-    assert run_command_line(app, ["-C", str(root), "plan"]) == expected
-    shown = capsys.readouterr()
+    shown = lmsconf(root, "plan", env=env, code=code)
     assert shown.out == ""
     assert problem["message"] in shown.err
     assert problem["hint"] in shown.err
@@ -220,96 +191,71 @@ def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> 
 
 
 @pytest.mark.sampled(day=2)
-@pytest.mark.parametrize(
-    ("name", "proxy"),
-    [
-        ("HTTPS_PROXY", "socks5://127.0.0.1:1"),
-        ("HTTPS_PROXY", "ftp://x:1"),
-        ("https_proxy", "ftp://me:s3cret@x:1"),
-        ("ALL_PROXY", "ftp://x:1"),
-    ],
-)
-@pytest.mark.usefixtures("alone")
-def test_a_proxy_that_cannot_be_used_names_its_variable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, proxy: str
-) -> None:
+@listed_cases("name", "proxy")
+def test_a_proxy_that_cannot_be_used_names_its_variable(alone: Path, name: str, proxy: str) -> None:
     """The variable and a way out, and nothing of a password that it may hold."""
-    monkeypatch.setenv(name, proxy)
-    message, hint = told(tmp_path, capsys, ExitCode.ERROR)
+    message, hint = told(alone, **{name: proxy})
     assert f"the proxy that {name} names cannot be used" in message
     assert f"Set {name} to http://HOST:PORT, or NO_PROXY=lms.invalid" in hint
     assert "s3cret" not in message + hint
 
 
 @pytest.mark.parametrize("held", [None, "", "no certificate\n", "-----BEGIN CERTIFICATE-----\nAAAA\n"])
-@pytest.mark.usefixtures("alone")
-def test_certificates_that_cannot_be_read_name_their_variable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, held: str | None
-) -> None:
+def test_certificates_that_cannot_be_read_name_their_variable(alone: Path, held: str | None) -> None:
     """SSL_CERT_FILE that is missing or holds no certificates."""
-    path = tmp_path / "authority.pem"
+    path = alone / "authority.pem"
     if held is not None:
         path.write_text(held)
-    monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    message, hint = told(tmp_path, capsys, ExitCode.ERROR)
+    message, hint = told(alone, SSL_CERT_FILE=str(path))
     assert f"SSL_CERT_FILE={path}" in message
     assert ("No such file" if held is None else "no certificates in PEM format") in message
     assert "Set SSL_CERT_FILE to a PEM file of the authorities to trust, or unset it" in hint
 
 
-@pytest.mark.usefixtures("alone")
 def test_missing_certificates_of_certifi_are_told_with_the_variable_to_set(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without SSL_CERT_FILE, the hint is to set it, and nothing is said of unsetting a variable."""
-    monkeypatch.setattr(certifi, "where", lambda: str(tmp_path / "missing.pem"))
-    message, hint = told(tmp_path, capsys, ExitCode.ERROR)
+    monkeypatch.setattr(certifi, "where", lambda: str(alone / "missing.pem"))
+    message, hint = told(alone)
     assert "cannot be read from the certificates that come with Python's certifi: No such file" in message
     assert hint == "Set SSL_CERT_FILE to a PEM file of the authorities to trust."
 
 
-@pytest.fixture
-def self_signed(tmp_path: Path) -> Iterator[int]:
-    """The port of a service on this machine whose certificate nobody stands for."""
-    _, context = make_certificate(tmp_path, "localhost")
+def test_a_certificate_that_nobody_stands_for_has_a_hint_of_its_own(alone: Path) -> None:
+    """Exit 8, with the check that failed and SSL_CERT_FILE for a company's own authority."""
+    _, context = make_certificate(alone, "localhost")
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def serve() -> None:
+        def shake_hands() -> None:
             with suppress(OSError):
                 while True:
                     connection, _ = listening.accept()
                     with suppress(OSError), context.wrap_socket(connection, server_side=True):
                         pass
 
-        threading.Thread(target=serve, daemon=True).start()
-        yield listening.getsockname()[1]
-
-
-@pytest.mark.usefixtures("alone")
-def test_a_certificate_that_nobody_stands_for_has_a_hint_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, self_signed: int
-) -> None:
-    """Exit 8, with the check that failed and SSL_CERT_FILE for a company's own authority."""
-    monkeypatch.setenv("LMSCONF_URL", f"https://localhost:{self_signed}")
-    _, hint = told(tmp_path, capsys, ExitCode.UNREACHABLE)
-    assert f"The certificate of localhost:{self_signed} was refused: self-signed certificate." in hint
+        threading.Thread(target=shake_hands, daemon=True).start()
+        at = f"localhost:{listening.getsockname()[1]}"
+        _, hint = told(alone, ExitCode.UNREACHABLE, LMSCONF_URL=f"https://{at}")
+    assert f"The certificate of {at} was refused: self-signed certificate." in hint
     assert "SSL_CERT_FILE" in hint
 
 
-def test_one_pause_of_several_calls_is_told_once() -> None:
-    """Each thread hears of it at its own moment, so that its end differs by a second."""
-    words, lines = LimitWording(), list[str | None]()
-    for at, pause in ((0.0, 600.0), (1.0, 600.5), (2.0, 600.0)):
+@pytest.mark.parametrize(
+    ("pauses", "told"),
+    [
+        # Each of several calls hears of it at its own moment, so that its end differs by a second.
+        ([(0, 600.0), (1, 600.5), (2, 600.0)], [0]),
+        # A service may ask for another time with each answer; what is told last is then at most so old.
+        ([(at, 600.0 + 3 * at) for at in range(60)], [0, 10, 20, 30, 40, 50]),
+    ],
+    ids=["of several calls", "that becomes longer"],
+)
+def test_a_pause_is_told_once_or_every_ten_seconds(pauses: list[tuple[float, float]], told: list[float]) -> None:
+    """One pause of several calls once; one that becomes longer every ten seconds."""
+    words, heard = LimitWording(), list[float]()
+    for at, pause in pauses:
         limit = RateLimit(at=at, wall=at, rate=None, resumes_in=pause)
-        lines.append(words.due_line(RunProgress(done=0, total=9, is_final=False, limit=limit)))
-    assert [line is not None for line in lines] == [True, False, False]
-
-
-def test_a_pause_that_becomes_longer_is_told_every_ten_seconds() -> None:
-    """A service may ask for another time with each answer; what is told last is then at most so old."""
-    words, told = LimitWording(), list[float]()
-    for at in range(60):
-        limit = RateLimit(at=at, wall=at, rate=None, resumes_in=600.0 + 3 * at)
         if words.due_line(RunProgress(done=0, total=9, is_final=False, limit=limit)):
-            told.append(at)
-    assert told == [0, 10, 20, 30, 40, 50]
+            heard.append(at)
+    assert heard == told

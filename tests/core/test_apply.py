@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import date
 from threading import Event, Timer, get_ident
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -44,11 +45,14 @@ def plan(*calls: Call) -> Plan:
     return replace(EMPTY, calls=calls)
 
 
+Reply = Exception | Callable[[], object]
+
+
 @dataclass
 class Service:
-    """Answers each call at once, and remembers which ids were known by then."""
+    """Answers each call at once, after what the reply to it does, and remembers which ids were known by then."""
 
-    fails: Mapping[str, LmsconfError] = field(default_factory=dict)
+    replies: Mapping[str, Reply] = field(default_factory=dict)
     sent: list[str] = field(default_factory=list)
     known: dict[str, set[Ref]] = field(default_factory=dict)
 
@@ -56,24 +60,22 @@ class Service:
         self.sent.append(call.id)
         self.known[call.id] = set(ids)
         future: Future[Learnt] = Future()
-        if call.id in self.fails:
-            future.set_exception(self.fails[call.id])
+        reply = self.replies.get(call.id)
+        if isinstance(reply, Exception):
+            future.set_exception(reply)
         else:
+            if reply is not None:
+                reply()
             future.set_result({Ref(call.address): f"id of {call.id}"})
         return future
 
 
 def carried_out(
-    calls: list[Call],
-    fails: Mapping[str, LmsconfError] | None = None,
-    *,
-    width: int = 1,
-    begin: Callable[[Call], None] = lambda _: None,
-    tell: Callable[[CallOutcome], None] = lambda _: None,
+    calls: list[Call], replies: Mapping[str, Reply] | None = None, *, width: int = 1, **more: Any
 ) -> tuple[RunResult, Service]:
     """What a run came to, and the service that it was carried out on."""
-    service = Service(fails or {})
-    return CallRun(plan(*calls), service.submit, width=width, begin=begin, tell=tell).run(Interrupts()), service
+    service = Service(replies or {})
+    return CallRun(plan(*calls), service.submit, width=width, **more).run(Interrupts()), service
 
 
 def statuses(done: RunResult) -> dict[str, str]:
@@ -105,9 +107,8 @@ def test_no_more_go_at_a_time_than_the_crew_is_wide() -> None:
             Timer(0.02, lambda: [future.set_result({}) for future in open]).start()
         return sent[-1][1]
 
-    assert set(
-        statuses(CallRun(plan(*(call(f"c{n}") for n in range(9))), submit, width=3).run(Interrupts())).values()
-    ) == {"done"}
+    done = CallRun(plan(*(call(f"c{n}") for n in range(9))), submit, width=3).run(Interrupts())
+    assert set(statuses(done).values()) == {"done"}
     assert most == 3
 
 
@@ -133,10 +134,14 @@ def test_a_refusal_keeps_back_only_what_needs_it() -> None:
     assert (done.may_have_written, done.stopped_by) == (True, None)
 
 
+@pytest.mark.parametrize("width", [1, 8])
 @pytest.mark.parametrize("error", [Unauthorized("who?"), Unreachable("gone"), DuplicateResource("two")])
-def test_what_concerns_all_stops_all(error: LmsconfError) -> None:
-    """A refused credential, a service that is gone, and twins: nothing more is begun, and each call says why."""
-    done, service = carried_out([call("a"), call("b", "a"), call("c")], {"a": error})
+def test_what_concerns_all_stops_all(error: LmsconfError, width: int) -> None:
+    """A refused credential, a service that is gone, and twins: nothing more is begun, and each call says why.
+
+    What has ended is recorded before another call begins: a service in this process answers at once.
+    """
+    done, service = carried_out([call("a"), call("b", "a"), call("c")], {"a": error}, width=width)
     assert service.sent == ["a"]
     assert statuses(done) == {"a": "failed", "b": "blocked", "c": "not_attempted"}
     assert done.outcomes[2].reason == f"the run stopped before it: {error.message}"
@@ -161,13 +166,6 @@ def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
     assert statuses(done) == {"a": "failed", "b": "failed", "c": "not_attempted"}
 
 
-def test_what_has_ended_is_recorded_before_another_call_begins() -> None:
-    """A service in this process answers at once: after its refusal of the token no other call is sent."""
-    done, service = carried_out([call("a"), call("b"), call("c")], {"a": Unauthorized("who?")}, width=8)
-    assert service.sent == ["a"]
-    assert statuses(done) == {"a": "failed", "b": "not_attempted", "c": "not_attempted"}
-
-
 def test_a_call_that_must_not_begin_is_not_sent() -> None:
     """Who hears of calls before they go can stop the run: what is under way is finished, and nothing else begins."""
     wrong = LmsconfError("the disk is full")
@@ -190,20 +188,15 @@ def listening() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
 @pytest.mark.usefixtures("listening")
 def test_an_interruption_lets_finish_what_is_under_way() -> None:
     """Ctrl-C is heard of, nothing more begins, and each call that was not sent says why."""
     hurried: list[bool] = []
-
-    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
-        future: Future[Learnt] = Future()
-        future.set_result({})
-        if one.id == "a":
-            signal.raise_signal(signal.SIGINT)
-        return future
-
-    run = CallRun(plan(call("a"), call("b")), submit, width=1, stop_waiting=lambda: hurried.append(True))
-    done = run.run(Interrupts())
+    done, _ = carried_out([call("a"), call("b")], {"a": interrupt}, stop_waiting=lambda: hurried.append(True))
     assert statuses(done) == {"a": "done", "b": "not_attempted"}
     assert done.outcomes[1].reason == "the run was interrupted before it"
     assert isinstance(done.interrupted_by, KeyboardInterrupt)
@@ -212,16 +205,10 @@ def test_an_interruption_lets_finish_what_is_under_way() -> None:
 
 def test_a_second_interruption_is_at_once() -> None:
     """Pressing Ctrl-C again waits for nothing, not even for what is under way: its result is told as not known."""
-    sent: list[str] = []
-
-    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
-        sent.append(one.id)
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        raise AssertionError("it was not heard")
-
-    done = CallRun(plan(call("a"), call("b")), submit, width=1).run(Interrupts())
-    assert sent == ["a"]
+    done, service = carried_out(
+        [call("a"), call("b")], {"a": lambda: (interrupt(), interrupt(), pytest.fail("unheard"))}
+    )
+    assert service.sent == ["a"]
     assert statuses(done) == {"a": "failed", "b": "not_attempted"}
     assert done.outcomes[0].unsure
     assert done.is_abandoned
@@ -233,7 +220,7 @@ def test_signals_that_another_thread_receives_are_noticed() -> None:
     heard, ended = Event(), Event()
     future: Future[Learnt] = Future()
 
-    def interrupt() -> None:
+    def interrupt_twice() -> None:
         signal.pthread_kill(get_ident(), signal.SIGINT)
         heard.wait(HANGS)
         # Once more when the run waits again, so that nothing but the signal is there to end its waiting.
@@ -242,7 +229,7 @@ def test_signals_that_another_thread_receives_are_noticed() -> None:
             future.set_result({})
 
     def submit(one: Call, ids: Learnt) -> Future[Learnt]:
-        Timer(0.02, interrupt).start()
+        Timer(0.02, interrupt_twice).start()
         return future
 
     done = CallRun(plan(call("a"), call("b")), submit, width=1, stop_waiting=heard.set).run(Interrupts())
@@ -253,21 +240,10 @@ def test_signals_that_another_thread_receives_are_noticed() -> None:
 
 def test_an_error_of_the_program_ends_the_run_with_its_report() -> None:
     """What was done before is told, the call may have been done, nothing else is sent, and the cause is kept."""
-    sent: list[str] = []
-
-    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
-        sent.append(one.id)
-        future: Future[Learnt] = Future()
-        if one.id == "b":
-            future.set_exception(ZeroDivisionError("by zero"))
-        else:
-            future.set_result({})
-        return future
-
-    done = CallRun(plan(call("a"), call("b"), call("c", "b"), call("d")), submit, width=1).run(Interrupts())
-    assert sent == ["a", "b"]
-    statuses = [outcome.status for outcome in done.outcomes]
-    assert statuses == [CallStatus.DONE, CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED]
+    calls = [call("a"), call("b"), call("c", "b"), call("d")]
+    done, service = carried_out(calls, {"b": ZeroDivisionError("by zero")})
+    assert service.sent == ["a", "b"]
+    assert statuses(done) == {"a": "done", "b": "failed", "c": "blocked", "d": "not_attempted"}
     assert done.outcomes[1].reason == "an unexpected ZeroDivisionError ended the call: by zero"
     assert done.outcomes[1].unsure
     assert done.may_have_written
@@ -362,29 +338,9 @@ def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: P
     assert planning.problems == []
 
 
-# Orders: what is made before it is used, what is left before it is ended, and which calls form a circle.
-
-
-GRAPH_A, GRAPH_B, GRAPH_C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
-
-
-def graph_step(**more: frozenset[Ref]) -> Step:
-    return Step(operation="manual-groups.rename", **more)
-
-
 def test_a_step_needs_who_makes_what_it_uses_and_who_leaves_what_it_ends() -> None:
     """All of them, wherever they stand; and never itself."""
-    made = [
-        graph_step(uses=GRAPH_A | GRAPH_B),
-        graph_step(makes=GRAPH_A),
-        graph_step(makes=GRAPH_B),
-        graph_step(makes=GRAPH_A, uses=GRAPH_A),
-    ]
-    assert step_dependencies([*made, graph_step(ends=GRAPH_C, releases=GRAPH_C), graph_step(releases=GRAPH_C)]) == [
-        {1, 2, 3},
-        set(),
-        set(),
-        {1},
-        {5},
-        set(),
-    ]
+    a, b, c = (frozenset({Ref(one)}) for one in (A, B, C))
+    steps = [step(uses=a | b), step(makes=a), step(makes=b), step(makes=a, uses=a)]
+    steps += [step(ends=c, releases=c), step(releases=c)]
+    assert step_dependencies(steps) == [{1, 2, 3}, set(), set(), {1}, {5}, set()]

@@ -1,15 +1,16 @@
 """What was renamed by hand is never made a second time: forty ways of it, and creations that only look like it."""
 
+import json
 import random
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 from integrity.served_project import ServedProject, staged
+from msgspec import Struct, convert
 from sampling import of_today, schedules_of_today
 from texts import text_of
 
@@ -18,35 +19,19 @@ from lmsconf.api.client import Client
 from .conftest import drift, states
 
 PEOPLE: Final = [f"{name}@acme.example" for name in ("anna", "bo", "cy", "dan", "eva")]
+MANIFESTS: Final = text_of(__file__, "manual_renames_manifests.yaml")
 SEED: Final = (
     "people:\n"
     + "".join(f"  - {{email: {one}, id: 'u-{one.partition('@')[0]}'}}\n" for one in PEOPLE)
-    + """custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, Engineering, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [Excel, Word]}
-  - {name: Track, type: CHOICE, choices: [Office, Remote], description: Where}
-  - {name: Shoe size, type: TEXT}
-groups:
-  - {name: Coaches, members: [anna@acme.example, bo@acme.example], managers: [cy@acme.example]}
-  - {name: Pilots, members: [anna@acme.example, bo@acme.example, cy@acme.example]}
-  - {name: Single person, members: [dan@acme.example]}
-  - {name: Empty ones}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Dept, choices: [Sales]}]}
-  - {name: Homers, conditions: [{field: Dept, choices: [Engineering, HR]}, {field: Skills, choices: [Excel]}]}
-content: [{name: Basics, id: c-1}, {name: Intro, id: c-2}]
-content_targets:
-  - {content: Basics, mandatory: true, assign_to: [{group: Coaches}, {smart_group: Sellers}]}
-  - {content: Intro, assign_to: [{group: Pilots}, {group: Empty ones}]}
-"""
+    + MANIFESTS
+    + "content: [{name: Basics, id: c-1}, {name: Intro, id: c-2}]\n"
 )
-MANIFESTS: Final = text_of(__file__, "manual_renames_manifests.yaml")
 TWO: Final = "[anna@acme.example, bo@acme.example]"
 """What TWO stands for in an edit."""
 Edits = Mapping[str, str]
 
 
-class ManualRename(NamedTuple):
+class ManualRename(Struct, frozen=True):
     """One way of renaming by hand. live: text of the workspace as it was → as it is; declared: the same for manifests.
 
     stops: the addresses of what may be a rename, with the name to which it was renamed; of several the first that is
@@ -54,110 +39,17 @@ class ManualRename(NamedTuple):
     """
 
     live: Edits
-    stops: Mapping[str, str] = MappingProxyType({})
+    stops: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
-    declared: Edits = MappingProxyType({})
+    declared: Edits = {}
     unclear: bool = False
     options: str = ""
 
 
-COACHES: Final = {"name: Coaches": "name: Friends", "group: Coaches": "group: Friends"}
-PILOTS: Final = {"name: Pilots": "name: Flyers", "group: Pilots": "group: Flyers"}
-SELLERS: Final = {"name: Sellers": "name: Merchants", "smart_group: Sellers": "smart_group: Merchants"}
-DEPT: Final = {"name: Dept": "name: Unit", "field: Dept": "field: Unit"}
-TRACK: Final = {"name: Track": "name: Place"}
-FRIENDS: Final = {"group/Coaches": "Friends"}
-HOMERS: Final = "  - {name: Homers"
-SALES: Final = "conditions: [{field: Dept, choices: [Sales]}]"
-OWNED: Final = "ownership: {content_targets: declared_content}\n"
-WAYS: Final[Mapping[str, ManualRename]] = {
-    "a group": ManualRename(COACHES, FRIENDS),
-    "a group of three": ManualRename(PILOTS, {"group/Pilots": "Flyers"}),
-    "a smart group": ManualRename(SELLERS, {"smart_group/Sellers": "Merchants"}),
-    "a smart group of two conditions": ManualRename({"Homers": "Remoters"}, {"smart_group/Homers": "Remoters"}),
-    "a field of choices": ManualRename(TRACK, {"custom_field/Track": "Place"}),
-    "a field of several choices": ManualRename(
-        {"name: Skills": "name: Tools", "field: Skills": "field: Tools"}, {"custom_field/Skills": "Tools"}
-    ),
-    "a field that smart groups name": ManualRename(DEPT, {"custom_field/Dept": "Unit"}),
-    "to a close name": ManualRename({"Coaches": "Coaches 2"}, {"group/Coaches": "Coaches 2"}),
-    "to a name of other letters": ManualRename({"Coaches": "Côachès"}, {"group/Coaches": "Côachès"}),
-    "to a name with quotes": ManualRename({"Coaches": "'The \"best\"'"}, {"group/Coaches": 'The "best"'}),
-    "to a name with a slash": ManualRename({"Coaches": "A/B -> C"}, {"group/Coaches": "A/B -> C"}),
-    "two groups at once": ManualRename({**COACHES, **PILOTS}, {**FRIENDS, "group/Pilots": "Flyers"}),
-    "a group and a smart group": ManualRename({**COACHES, **SELLERS}, {**FRIENDS, "smart_group/Sellers": "Merchants"}),
-    "a group and a field": ManualRename({**COACHES, **TRACK}, {**FRIENDS, "custom_field/Track": "Place"}),
-    "with a manager less": ManualRename({**COACHES, ", managers: [cy@acme.example]}": "}"}, FRIENDS),
-    "with another manager": ManualRename({**COACHES, "managers: [cy@": "managers: [eva@"}, FRIENDS),
-    "with another description": ManualRename(
-        {**TRACK, "description: Where": "description: Wo"}, {"custom_field/Track": "Place"}
-    ),
-    "without its description": ManualRename({**TRACK, ", description: Where": ""}, {"custom_field/Track": "Place"}),
-    "with its choices in another order": ManualRename(
-        {**TRACK, "Office, Remote": "Remote, Office"}, {"custom_field/Track": "Place"}
-    ),
-    "with its assignment made optional": ManualRename({**COACHES, "mandatory: true": "mandatory: false"}, FRIENDS),
-    "with its assignment taken away": ManualRename({"{group: Coaches}, ": "", "Coaches": "Friends"}, FRIENDS),
-    "with another assignment": ManualRename(
-        {"{group: Empty ones}]": "{group: Empty ones}, {group: Coaches}]", "Coaches": "Friends"}, FRIENDS
-    ),
-    "where its content is owned": ManualRename(COACHES, FRIENDS, options=OWNED),
-    "where the content of a smart group is owned": ManualRename(
-        SELLERS, {"smart_group/Sellers": "Merchants"}, options=OWNED
-    ),
-    "where it is owned by its new name": ManualRename(COACHES, FRIENDS, options="ownership: {groups: ['Fr*']}\n"),
-    "with a system condition that the service says": ManualRename(
-        {**SELLERS, "choices: [Sales]}": "choices: [Sales], system_condition: IS_ANY}"},
-        {"smart_group/Sellers": "Merchants"},
-    ),
-    "declared by include": ManualRename(COACHES, FRIENDS, declared={"members: TWO,": "members: {include: TWO},"}),
-    "declared with an earlier name that no longer exists": ManualRename(
-        COACHES, FRIENDS, declared={"name: Coaches,": "name: Coaches, previously: [Trainers],"}
-    ),
-    "declared without an assignment": ManualRename(COACHES, FRIENDS, declared={"{group: Coaches}, ": ""}),
-    "with a change that waits in the manifests": ManualRename(
-        COACHES, FRIENDS, declared={"managers: [cy@": "managers: [dan@"}
-    ),
-    "two alike": ManualRename(
-        {**COACHES, "  - {name: Empty": "  - {name: Helpers, members: TWO}\n  - {name: Empty"},
-        FRIENDS,
-        unclear=True,
-    ),
-    "two smart groups alike": ManualRename(
-        {**SELLERS, HOMERS: f"  - {{name: Traders, {SALES}}}\n{HOMERS}"},
-        {"smart_group/Sellers": "Merchants"},
-        unclear=True,
-    ),
-    "two alike of one name": ManualRename(
-        {
-            "{group: Coaches}, ": "",
-            "Coaches": "Friends",
-            "  - {name: Empty": "  - {name: Friends, members: TWO}\n  - {name: Empty",
-        },
-        FRIENDS,
-        unclear=True,
-    ),
-    "one that two may be": ManualRename(
-        COACHES,
-        {"group/Coaches": "Friends", "group/Trainers": "Friends"},
-        declared={"  - {name: Pilots": "  - {name: Trainers, members: TWO}\n  - {name: Pilots"},
-        unclear=True,
-    ),
-    "with a member more": ManualRename(
-        {**PILOTS, ", cy@acme.example]": ", cy@acme.example, eva@acme.example]"}, notes=("group/Pilots",)
-    ),
-    "with a choice more": ManualRename(
-        {**TRACK, "[Office, Remote]": "[Office, Remote, Hybrid]"}, notes=("custom_field/Track",)
-    ),
-    "a group of one": ManualRename({"Single person": "Single persons"}, notes=("group/Single person",)),
-    "a group of nobody": ManualRename({"Empty ones": "Empty one"}, notes=("group/Empty ones",)),
-    "a field of text": ManualRename({"Shoe size": "Shoe sizes"}, notes=("custom_field/Shoe size",)),
-    "a group whose members nobody declares": ManualRename(
-        {"Coaches": "The coaches"}, notes=("group/Coaches",), declared={", members: TWO,": ","}
-    ),
-}
-
-
+_TABLES: Final = json.loads(text_of(__file__, "manual_renames.json"))
+WAYS: Final = convert(_TABLES["ways"], dict[str, ManualRename])
+LOOKALIKES: Final[Mapping[str, tuple[str, str, str]]] = _TABLES["lookalikes"]
+"""What is created beside something that looks like it: section, what is live, what is declared."""
 CLEAR: Final = [name for name, way in WAYS.items() if way.stops and not way.unclear]
 """Those of which content tells what was renamed to what."""
 
@@ -278,50 +170,6 @@ def test_both_ways_out_lead_out(way: ManualRename, stage: ServedProject) -> None
 
 
 INNOCENT: Final = 200
-THREE: Final = "[anna@acme.example, bo@acme.example, cy@acme.example]"
-ASKS: Final = "conditions: [{field: D, choices: [X]}"
-LOOKALIKES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "an empty group": ("groups", "{name: Old, members: []}", "{name: New, members: []}"),
-    "a group of one": ("groups", "{name: Old, members: [bo@acme.example]}", "{name: New, members: [bo@acme.example]}"),
-    "a group beside an empty one": ("groups", "{name: Old}", f"{{name: New, members: {TWO}}}"),
-    "an empty group beside one of two": ("groups", f"{{name: Old, members: {TWO}}}", "{name: New, members: []}"),
-    "a group of others": ("groups", f"{{name: Old, members: {TWO}}}", "{name: New, members: [eva@acme.example]}"),
-    "a group of one more": ("groups", f"{{name: Old, members: {TWO}}}", f"{{name: New, members: {THREE}}}"),
-    "a group in which others are": (
-        "groups",
-        f"{{name: Old, members: {THREE}}}",
-        f"{{name: New, members: {{include: {TWO}}}}}",
-    ),
-    "a group of which nobody is told": ("groups", f"{{name: Old, members: {TWO}}}", "{name: New}"),
-    "a group with a close name": ("groups", "{name: Team 1, members: []}", "{name: Team 2, members: []}"),
-    "a field of text": ("custom_fields", "{name: Shoe size, type: TEXT}", "{name: Hat size, type: TEXT}"),
-    "a field of other choices": (
-        "custom_fields",
-        "{name: Old, type: CHOICE, choices: [A, B]}",
-        "{name: New, type: CHOICE, choices: [A, C]}",
-    ),
-    "a field of another type": (
-        "custom_fields",
-        "{name: Old, type: CHOICE, choices: [A, B]}",
-        "{name: New, type: MULTI_SELECT, choices: [A, B]}",
-    ),
-    "a choice beside others": (
-        "custom_fields",
-        "{name: Old, type: CHOICE, choices: [Team 1, B]}",
-        "{name: Old, choices: {include: [Team 2, B]}}",
-    ),
-    "a smart group of another choice": (
-        "smart_groups",
-        f"{{name: Old, {ASKS}]}}",
-        "{name: New, conditions: [{field: D, choices: [Y]}]}",
-    ),
-    "a smart group of more conditions": (
-        "smart_groups",
-        f"{{name: Old, {ASKS}]}}",
-        f"{{name: New, {ASKS}, {{field: D, choices: [Y]}}]}}",
-    ),
-}
-"""What is created beside something that looks like it: section, what is live, what is declared."""
 
 
 def innocent(seed: int) -> tuple[str, str, str]:

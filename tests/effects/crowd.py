@@ -1,21 +1,26 @@
 """A workspace of sixty people, two contents and groups of either kind, on disk; and how an apply of it is stopped."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from flow.altered_service import Edit, connected
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from msgspec.structs import replace
+from texts import text_of
 
 from effects.evaluator import LONG_PAGES, Look, look
+from lmsconf.model.plan import Plan
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 CROWD: Final = [f"p{number:02}@acme.example" for number in range(60)]
-ROOTS: Final = ["root1@acme.example", "root2@acme.example"]
 QUIET: Final = "guards: {deletes: off, removals: off, recreates: off, refusals: off, answers: off, updates: off}\n"
 """No guard but those by people, so that nothing else stops an apply."""
 
@@ -26,37 +31,18 @@ def some(start: int, end: int) -> str:
 
 
 def people(number: int = 60) -> str:
-    """The people: half of them answer A, half B; each tenth also has the skill x."""
-    return "people:\n" + "".join(
-        [f"  - {{email: {one}, admin: true}}\n" for one in ROOTS]
-        + [
-            f"  - {{email: p{n:02}@acme.example, answers: {{Dept: {'AB'[n % 2]}, Skills: [{'yx'[n % 10 > 0]}]}}}}\n"
-            for n in range(number)
-        ]
-    )
-
-
-FIELDS: Final = """
+    """The fields and the people: half of them answer A, half B; each tenth also has the skill x."""
+    return """
 custom_fields:
   - {name: Dept, type: CHOICE, choices: [A, B, C]}
   - {name: Skills, type: MULTI_SELECT, choices: [x, y]}
-"""
-SEED: Final = f"""
-{people()}
-{FIELDS}
-groups:
-  - {{name: Team, members: {some(0, 30)}}}
-  - {{name: Other, members: {some(30, 60)}}}
-smart_groups:
-  - {{name: Sales, conditions: [{{field: Dept, choices: [A, B]}}]}}
-  - {{name: Dept A, conditions: [{{field: Dept, choices: [A]}}]}}
-content: [{{name: GDPR}}, {{name: Safety}}, {{name: Intro}}, {{name: Law}}]
-content_targets:
-  - {{content: GDPR, mandatory: true, assign_to: [{{smart_group: Sales}}]}}
-  - {{content: Safety, assign_to: [{{group: Team}}]}}
-  - {{content: Intro, mandatory: true, assign_to: [everyone]}}
-  - {{content: Law, assign_to: [{{smart_group: Dept A}}]}}
-"""
+people:
+  - {email: root1@acme.example, admin: true}
+  - {email: root2@acme.example, admin: true}
+""" + "".join(
+        f"  - {{email: p{n:02}@acme.example, answers: {{Dept: {'AB'[n % 2]}, Skills: [{'yx'[n % 10 > 0]}]}}}}\n"
+        for n in range(number)
+    )
 
 
 def day(**passed: float) -> str:
@@ -64,31 +50,38 @@ def day(**passed: float) -> str:
     return (datetime.now(UTC) + timedelta(**passed)).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def project(folder: Path, files: Mapping[str, str], *, options: str = "", seed: str = SEED) -> Project:
-    """A project with those files in its folder of manifests."""
-    it = Project(folder, seed, QUIET + options)
-    for name, text in files.items():
-        file = folder / "manifests" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+def filled(text: str) -> str:
+    """A text of a table: `<people 0-5>`, `<numbers 0-5>` are lists, `<in 2 days>` a time, `<60 people>` of a seed."""
+    text = re.sub(r"<people (\d+)-(\d+)>", lambda found: some(int(found[1]), int(found[2])), text)
+    text = re.sub(
+        r"<numbers (\d+)-(\d+)>", lambda found: str([f"{n:02}" for n in range(int(found[1]), int(found[2]))]), text
+    )
+    text = re.sub(r"<in (-?\d+) (\w+)>", lambda found: day(**{found[2]: float(found[1])}), text)
+    return re.sub(r"<(\d+) people>", lambda found: people(int(found[1])), text)
+
+
+SEED: Final = filled(text_of(__file__, "crowd_seed.yaml"))
+
+
+def project(folder: Path, text: str, *, options: str = "", seed: str = SEED) -> Project:
+    """A project with that manifest. What follows a line `--- NAME` is another file: of manifests, settings or seed."""
+    manifest, *more = re.split(r"^--- (.+)\n", filled(text), flags=re.MULTILINE)
+    files = {"all.yaml": manifest, **dict(zip(more[::2], more[1::2], strict=True))}
+    it = Project(folder, files.pop("workspace.yaml", seed), QUIET + options + files.pop("lmsconf.yaml", ""))
+    for name, content in files.items():
+        (folder / "manifests" / name).parent.mkdir(exist_ok=True)
+        it.write(content, name)
     it.ask("custom-fields.list")  # the first connection fills the workspace
     return it
 
 
-@contextmanager
-def opened(it: Project) -> Iterator[Sandbox]:
-    """The workspace behind the project, as it is on disk, in long pages."""
+def seen(it: Project) -> Look:
+    """The workspace behind the project, as it is on disk, and as its API tells it in long pages."""
     sandbox = Sandbox(str(it.settings.workspace.database), spec=it.spec.with_values(LONG_PAGES))
     try:
-        yield sandbox
+        return look(partial(answered, sandbox))
     finally:
         sandbox.close_workspace()
-
-
-def seen(it: Project) -> Look:
-    """The workspace as its API tells it."""
-    with opened(it) as sandbox:
-        return look(partial(answered, sandbox))
 
 
 def answered(sandbox: Sandbox, path: str, query: str = "", body: object = None) -> dict[str, Any]:
@@ -108,12 +101,23 @@ def applied(it: Project, *allow: str, more: tuple[str, ...] = ()) -> Ran:
 
 def document(it: Project, *more: str) -> dict[str, Any]:
     """The plan as JSON."""
-    ran = lmsconf(it.root, "plan", "--format", "json", *more, code=0)
-    return ran.document
+    return lmsconf(it.root, "plan", "--format", "json", *more, code=0).document
+
+
+def plan_of_people(it: Project, edits: Mapping[str, Edit]) -> Plan:
+    """The plan with the rows of `--people` where the service answers as the edits say."""
+    settings = it.settings
+    with connected(it, edits) as connection:
+        workspace = WorkspaceReader(settings=settings, connection=connection)
+        return workspace.plan(load_manifests(settings), replace(settings.policy, people=True))
 
 
 def guard(plan: Mapping[str, Any], name: str = "people") -> dict[str, Any]:
     """One guard of a plan."""
-    (found,) = (one for one in plan["guards"] if one["name"] == name)
-    assert isinstance(found, dict)
+    return only(plan["guards"], name=name)
+
+
+def only(rows: Iterable[dict[str, Any]], **said: str) -> dict[str, Any]:
+    """The only row that says so."""
+    (found,) = (row for row in rows if said.items() <= row.items())
     return found

@@ -8,13 +8,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 Get = Callable[..., dict[str, Any]]
 """GET of a path with a query, or POST where there is a body, as JSON."""
 Window = tuple[int | None, int | None]
 Value = tuple[bool, int | None, int | None]
 """An assignment: mandatory, from, until."""
+Paths = frozenset[tuple[str, Value]]
+"""The assignments through which somebody has a content, by their audience."""
+NO_PATH: Paths = frozenset()
 COUNTS = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened")
 LONG_PAGES = {"paging.limit": 1000}
 """What a dialect says of pages where a workspace is looked at: the embedded service computes a listing for each."""
@@ -109,14 +112,14 @@ def _pages(get: Get, path: str, key: str) -> Iterable[dict[str, Any]]:
         skip += len(rows)
 
 
-@dataclass(slots=True)
-class Line:
+class Line(NamedTuple):
     """One person and one content: what changed, in the columns of `--people`. `paths` differ between the looks.
 
     Section 9 does not say which e-mail a row has if the plan changes it; this is the one before.
     """
 
     person: str
+    paths: Paths
     email: str
     content: str
     content_id: str
@@ -126,12 +129,6 @@ class Line:
     hull_before: Window
     hull_after: Window
     shortened: bool
-    paths: frozenset[tuple[str, Value]]
-
-    def row(self) -> tuple[object, ...]:
-        """What is compared, without causes."""
-        known = (self.email, self.content, self.content_id, self.change, self.before, self.after)
-        return (*known, *self.hull_before, *self.hull_after, self.shortened)
 
 
 @dataclass(slots=True)
@@ -178,12 +175,12 @@ def evaluate(before: Look, after: Look, now: int, read: Collection[str] | None =
         name = before.contents.get(content) or after.contents[content]
         for person in was.keys() | will.keys():
             email = before.emails.get(person) or after.emails[person]
-            who, end = (person, email, name, content), _sooner_end(before, after, person)
-            line = _line(who, was.get(person, frozenset()), will.get(person, frozenset()), now)
+            line = _line((person, email, name, content), was.get(person, NO_PATH), will.get(person, NO_PATH), now)
             counts[line.change] += 1
             counts["shortened"] += line.shortened
             if line.shortened:
                 cut.add(email)
+            end = _sooner_end(before, after, person)
             if was.get(person) and will.get(person) and _ends_within(was[person], now, end):
                 soon.add(email)
             if line.change != "keep":
@@ -222,7 +219,7 @@ def _resting(before: Look, after: Look, groups: set[str]) -> set[str]:
     return {content for look in (before, after) for content, audience in look.assignments if audience in groups}
 
 
-def _paths(look: Look, content: str, present: set[str], now: int) -> dict[str, frozenset[tuple[str, Value]]]:
+def _paths(look: Look, content: str, present: set[str], now: int) -> dict[str, Paths]:
     """Person → the assignments through which they have the content: audience id and value."""
     found: dict[str, set[tuple[str, Value]]] = {}
     for (of, audience), value in look.assignments.items():
@@ -244,45 +241,33 @@ def _sooner_end(before: Look, after: Look, person: str) -> int | None:
     return will if will is not None and (was is None or will < was) else None
 
 
-def _line(
-    who: tuple[str, str, str, str],
-    was: frozenset[tuple[str, Value]],
-    will: frozenset[tuple[str, Value]],
-    now: int,
-) -> Line:
-    word_before, word_after = _word(was), _word(will)
-    hull_before, hull_after = _hull(was), _hull(will)
-    shortened = bool(was and will) and _loses_an_instant(was, will, now)
+def _line(who: tuple[str, str, str, str], was: Paths, will: Paths, now: int) -> Line:
+    person, *columns = who
+    words, hulls = (_word(was), _word(will)), (_hull(was), _hull(will))
     if not was or not will:
         change = "gain" if will else "lose"
-    elif word_before != word_after:
-        change = f"to_{word_after}"
-    elif hull_before != hull_after:  # a gap that opens within the hull is told by `shortened` alone
-        change = "window"
-    else:
-        change = "keep"
-    return Line(*who, change, word_before, word_after, hull_before, hull_after, shortened, was ^ will)
+    elif words[0] != words[1]:
+        change = f"to_{words[1]}"
+    else:  # a gap that opens within the hull is told by `shortened` alone
+        change = "keep" if hulls[0] == hulls[1] else "window"
+    shortened = bool(was and will) and _loses_an_instant(was, will, now)
+    return Line(person, was ^ will, *columns, change, *words, *hulls, shortened)
 
 
-def _word(paths: frozenset[tuple[str, Value]]) -> str:
+def _word(paths: Paths) -> str:
     if not paths:
         return "none"
     return "mandatory" if any(mandatory for _, (mandatory, _, _) in paths) else "optional"
 
 
-def _hull(paths: frozenset[tuple[str, Value]]) -> Window:
+def _hull(paths: Paths) -> Window:
     """From the earliest beginning to the latest end; open where one is."""
-    starts, ends = [value[1] for _, value in paths], [value[2] for _, value in paths]
-    start = None if None in starts else min(filter(_said, starts), default=None)
-    end = None if None in ends else max(filter(_said, ends), default=None)
-    return start, end
+    starts, ends = ([value[at] for _, value in paths] for at in (1, 2))
+    start = None if None in starts else min((one for one in starts if one is not None), default=None)
+    return start, None if None in ends else max((one for one in ends if one is not None), default=None)
 
 
-def _said(time: int | None) -> bool:
-    return time is not None
-
-
-def _ends_within(was: frozenset[tuple[str, Value]], now: int, end: int | None) -> bool:
+def _ends_within(was: Paths, now: int, end: int | None) -> bool:
     """Whether an account ends within thirty days, while a window is open or is still to open until then."""
     last = now + _MONTH
     return (
@@ -292,7 +277,7 @@ def _ends_within(was: frozenset[tuple[str, Value]], now: int, end: int | None) -
     )
 
 
-def _loses_an_instant(was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int) -> bool:
+def _loses_an_instant(was: Paths, will: Paths, now: int) -> bool:
     """Whether a second between now and thirty days from now is in a window before and in none after.
 
     If there is one, then also one at which a window before begins, or just after a window after ends, or a bound.
@@ -303,7 +288,7 @@ def _loses_an_instant(was: frozenset[tuple[str, Value]], will: frozenset[tuple[s
     return any(_covered(was, at) and not _covered(will, at) for at in tried if now <= at <= now + _MONTH)
 
 
-def _covered(paths: frozenset[tuple[str, Value]], at: int) -> bool:
+def _covered(paths: Paths, at: int) -> bool:
     return any((start is None or start <= at) and (end is None or at <= end) for _, (_, start, end) in paths)
 
 

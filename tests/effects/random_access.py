@@ -38,10 +38,10 @@ def iso(instant: int) -> str:
 
 @dataclass
 class Case:
-    """A workspace and manifests for it. `seed` and `document` are what the files of a project hold."""
+    """A workspace and manifests for it: what the seed, the manifest and the settings of a project hold."""
 
     world: Entry = field(default_factory=dict)
-    document: Entry = field(default_factory=dict)
+    wish: Entry = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     """Further files in the folder of manifests."""
     leave_alone: tuple[str, ...] = ()
@@ -52,8 +52,10 @@ class Case:
     additive: bool = False
 
     def seed(self) -> Entry:
-        """The workspace as the values of a seed file."""
         return self.world
+
+    def document(self) -> Entry:
+        return self.wish
 
 
 class RandomCase:
@@ -80,7 +82,7 @@ class RandomCase:
                 self._pick(("group/*", "smart_group/S1*", "user/a*", "content_target/* -> everyone")),
             )
         # What an additive plan adds to a group that it does not rename, apply takes for a change of another group.
-        self.case.additive = self._chance(10) and "previously" not in str(self.case.document)
+        self.case.additive = self._chance(10) and "previously" not in str(self.case.wish)
         return self.case
 
     # Dice
@@ -162,27 +164,22 @@ class RandomCase:
 
     def _conditions(self, fields: dict[str, list[str]]) -> list[Entry]:
         number = self._pick((1, 1, 1, 2, 2, 3))
-        if not self._systems:
-            return [self._condition(fields) for _ in range(number)]
-        # A third of the smart groups have system conditions.
-        where = self._random.randrange(number) if self._chance(3) else None
-        return [self._system_condition(fields, place == where) for place in range(number)]
+        # Where they are what the case is about, a third of the smart groups have system conditions.
+        where = self._random.randrange(number) if self._systems and self._chance(3) else None
+        return [self._condition(fields, place == where) for place in range(number)]
 
-    def _system_condition(self, fields: dict[str, list[str]], has_one: bool) -> Entry:
+    def _condition(self, fields: dict[str, list[str]], has_system: bool) -> Entry:
         """A condition on choices; one with a system condition may lack them, or be on a text."""
         name = self._pick([name for name in fields if fields[name]])
         said: Entry = {"field": name, "choices": self._some(fields[name], least=1, most=3)}
-        if has_one:
+        if has_system:
             said["system_condition"] = self._pick(("IS_ANY", "IS_ANY", "SOMETHING_NEW"))
             if self._chance(2):
                 del said["choices"]
                 if "Badge" in fields and self._chance(4):
                     said["field"] = "Badge"
-        return said
-
-    def _condition(self, fields: dict[str, list[str]]) -> Entry:
-        name = self._pick([name for name in fields if fields[name]])
-        said: Entry = {"field": name, "choices": self._some(fields[name], least=1, most=3)}
+        if self._systems:
+            return said
         if self._chance(5):
             said["system_condition"] = "IS_ANY"
         if self._unsure and self._chance(2):
@@ -243,7 +240,7 @@ class RandomCase:
                 step()
         document = {name: entries for name, entries in sections.items() if entries}
         document["absent"] = {name: entries for name, entries in absent.items() if entries} or {"groups": []}
-        self.case.document = document
+        self.case.wish = document
 
     def _custom_fields(self) -> None:
         for name in self._some([one for one in self.fields if self.fields[one]], most=2):
@@ -330,21 +327,7 @@ class RandomCase:
             people = ", ".join(f'"{email}"' for email in self._some(self.people))
             self._loop(looped, "groups", f"name: $(one), members: [{people}]")
         left = [name for name in self.groups if name not in looped]
-        if self._chance(6) and len(left) > 1:
-            self._swap(left, "groups", lambda: {"members": self._members()})
-            return
-        for name in left:
-            fate = self._random.randrange(6)
-            if fate == 0:
-                self.absent["groups"].append(name)
-                self.groups_after.remove(name)
-            elif fate == 1:
-                self._rename(self.groups_after, "groups", name, {"members": self._members()})
-            elif fate < 4:
-                self.sections["groups"].append({"name": name, "members": self._members()})
-        if self._chance(3):
-            self.sections["groups"].append({"name": "Brand new", "members": self._some(self.people)})
-            self.groups_after.append("Brand new")
+        self._change("groups", left, self.groups_after, lambda: {"members": self._members()})
 
     def _smart_groups(self) -> None:
         left = {name: choices for name, choices in self.fields.items() if name not in self.absent["custom_fields"]}
@@ -356,35 +339,31 @@ class RandomCase:
             else:
                 listed = ["new", *(one for one in choices if one not in said["choices"]["exclude"])]
             left[said["name"]] = listed
-        if not any(left.values()):
+        if any(left.values()):
+            self._change("smart_groups", self.smart, self.smart_after, lambda: {"conditions": self._conditions(left)})
+
+    def _change(self, section: str, names: list[str], after: list[str], more: Callable[[], Entry]) -> None:
+        """Two groups go under each other's name, by their ids; or some are deleted, renamed, declared and created."""
+        entries = self.sections[section]
+        if self._chance(6) and len(names) > 1:
+            first, second = self._random.sample(names, 2)
+            for name, other in ((first, second), (second, first)):
+                entries.append({"name": name, "id": f"id-of-{other}"} | (more() if self._chance(2) else {}))
             return
-        if self._chance(6) and len(self.smart) > 1:
-            self._swap(self.smart, "smart_groups", lambda: {"conditions": self._conditions(left)})
-            return
-        for name in self.smart:
+        for name in names:
             fate = self._random.randrange(6)
             if fate == 0:
-                self.absent["smart_groups"].append(name)
-                self.smart_after.remove(name)
+                self.absent[section].append(name)
+                after.remove(name)
             elif fate == 1:
-                self._rename(self.smart_after, "smart_groups", name, {"conditions": self._conditions(left)})
+                said, now = more(), f"{name} (2)"
+                after[after.index(name)] = now
+                entries.append({"name": now, "previously": [name]} | (said if self._chance(2) else {}))
             elif fate < 4:
-                self.sections["smart_groups"].append({"name": name, "conditions": self._conditions(left)})
+                entries.append({"name": name} | more())
         if self._chance(3):
-            self.sections["smart_groups"].append({"name": "Brand new", "conditions": self._conditions(left)})
-            self.smart_after.append("Brand new")
-
-    def _rename(self, after: list[str], section: str, name: str, said: Entry) -> None:
-        after[after.index(name)] = f"{name} (2)"
-        entry: Entry = {"name": f"{name} (2)", "previously": [name]}
-        self.sections[section].append(entry | (said if self._chance(2) else {}))
-
-    def _swap(self, names: Sequence[str], section: str, more: Callable[[], Entry]) -> None:
-        """Two groups under each other's name, by their ids."""
-        first, second = self._random.sample(list(names), 2)
-        for name, other in ((first, second), (second, first)):
-            entry: Entry = {"name": name, "id": f"id-of-{other}"}
-            self.sections[section].append(entry | (more() if self._chance(2) else {}))
+            entries.append({"name": "Brand new"} | more())
+            after.append("Brand new")
 
     def _content_targets(self) -> None:
         if self._chance(3):

@@ -16,9 +16,7 @@ import termios
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from lmsconf.sandbox.serve import serve
@@ -26,7 +24,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import fill_if_empty
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-_LEFT_BEHIND = shutil.ignore_patterns("*.db*", "*.json", "*.bak", ".lmsconf")
+LEFT_BEHIND = shutil.ignore_patterns("*.db*", "*.json", "*.bak", ".lmsconf")
 URL = "https://lms.example/api"
 TOKEN = "YOUR-TOKEN"
 PORT = "8765"
@@ -56,32 +54,21 @@ class Clone:
     def environment(self, **variables: str) -> dict[str, str]:
         """Variables of a person at work here: lmsconf is on the path, nothing of it is set, and git knows them."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("LMSCONF_", "GIT_", "XDG_"))}
-        home = {"HOME": str(self.root / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
-        return kept | {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "NO_COLOR": "1",
-            **home,
-            **variables,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a command did: its exit code, what it printed, and what it printed to stderr."""
-
-    code: int
-    output: str
-    problems: str
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        home = {"PATH": path, "NO_COLOR": "1", "HOME": str(self.root / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+        return kept | home | variables
 
 
 @contextmanager
 def cloned(part: Part, folder: Path) -> Iterator[Clone]:
     """A fresh clone below that folder, and while it is used the workspace that the part wants served."""
     root = folder / "lmsconf"
-    shutil.copytree(EXAMPLES, root / "examples", ignore=_LEFT_BEHIND)
+    shutil.copytree(EXAMPLES, root / "examples", ignore=LEFT_BEHIND)
     (root / "home").mkdir()
     (root / "home" / ".gitconfig").write_text(_GIT, encoding="utf-8")
-    stand_ins = {PORT: _free_port()}
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        stand_ins = {PORT: str(door.getsockname()[1])}
     if part.serves is None:
         yield Clone(root, root / part.start, stand_ins)
         return
@@ -96,15 +83,9 @@ def follow(part: Part, clone: Clone) -> list[tuple[Step, str]]:
 
     Fails on a command that ends with another exit code than the page says.
     """
-    ran = _run([clone.really(step.line) for step in part.steps], clone)
-    for step, done in zip(part.steps, ran, strict=True):
-        assert step.code in (None, done.code), f"{step.line} exits {done.code}\n{done.output}\n{done.problems}"
-    return [(step, clone.as_on_the_page(done.output)) for step, done in zip(part.steps, ran, strict=True)]
-
-
-def _run(lines: Sequence[str], clone: Clone) -> list[Ran]:
     script = "".join(
-        f"{line}\n__code=$?; printf '\\0%s\\0' $__code | tee /dev/stderr; (exit $__code)\n" for line in lines
+        f"{clone.really(step.line)}\n__code=$?; printf '\\0%s\\0' $__code | tee /dev/stderr; (exit $__code)\n"
+        for step in part.steps
     )
     # What is still running in the background ends with the shell.
     ended = subprocess.run(
@@ -118,14 +99,12 @@ def _run(lines: Sequence[str], clone: Clone) -> list[Ran]:
         check=False,
     )
     printed, complained = (stream.split("\0") for stream in (ended.stdout, ended.stderr))
-    ran = zip(printed[0:-1:2], printed[1::2], complained[0:-1:2], strict=True)
-    return [Ran(int(code), output, problems) for output, code, problems in ran]
-
-
-def _free_port() -> str:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return str(door.getsockname()[1])
+    ran = zip(part.steps, printed[0:-1:2], printed[1::2], complained[0:-1:2], strict=True)
+    followed = []
+    for step, output, code, problems in ran:
+        assert step.code in (None, int(code)), f"{step.line} exits {code}\n{output}\n{problems}"
+        followed.append((step, clone.as_on_the_page(output)))
+    return followed
 
 
 # A page in Markdown as its readers use it: fenced blocks, the commands in them, and what the commands print.
@@ -138,6 +117,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}|\d{8}T\d{6}Z-[0-9a-f]{12}(?:-\d+)?")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 _COMMAND = re.compile(r"\$ ((?:.*\\\n)*.*)\n?")
 _SETS_UP = "python3 -m venv .venv && .venv/bin/pip install -q -e . && "
+"""Is left out: there is a virtual environment already, and .ci/run runs the whole line."""
 _LEFT_OUT = "…"
 
 
@@ -169,7 +149,7 @@ class Step:
     def shown(self, printed: str) -> str:
         """The step as the page has it, with the output that it has when that is what was printed."""
         before = self.output or ""
-        return self.before + (before if fits(before, printed) else shortened(masked(printed), before))
+        return self.before + (before if fits(before, printed) else masked(printed))
 
 
 @dataclass(slots=True)
@@ -240,7 +220,11 @@ def _steps(block: Block, before: Block | None) -> Iterator[Step]:
         yield from _console(block)
     elif block.language == "sh":
         lines = re.sub(r"\\\n *", "", block.text).splitlines()
-        yield from (Step(_set_up(line), block=block) for line in lines if line.strip() and not line.startswith("#"))
+        yield from (
+            Step(line.removeprefix(_SETS_UP), block=block)
+            for line in lines
+            if line.strip() and not line.startswith("#")
+        )
     elif block.language == "yaml" and (file := named_file(block) or "").startswith("manifests/"):
         yield Step(f"cat > {file} <<'END'\n{block.text}END", block=block)
     elif block.language == "text" and before and before.language == "python" and not before.not_run:
@@ -255,12 +239,7 @@ def _console(block: Block) -> Iterator[Step]:
         command = _COMMAND.match(text)
         assert command
         code = None if after.startswith("$ echo $?") else 0
-        yield Step(_set_up(command[1]), code, text[command.end() :], f"$ {command[1]}\n", block)
-
-
-def _set_up(line: str) -> str:
-    """The line without what makes a virtual environment: there is one already, and .ci/run runs the whole line."""
-    return line.removeprefix(_SETS_UP)
+        yield Step(command[1].removeprefix(_SETS_UP), code, text[command.end() :], f"$ {command[1]}\n", block)
 
 
 def named_file(block: Block) -> str | None:
@@ -281,22 +260,6 @@ def fits(shown: str, printed: str) -> bool:
         for line in shown.splitlines()
     )
     return re.fullmatch("".join(lines), printed) is not None
-
-
-def shortened(printed: str, before: str) -> str:
-    """What was printed, without the lines that the page left out before: those like none that it had."""
-    had = [line for line in before.splitlines() if line.strip() != _LEFT_OUT]
-    if len(had) == len(before.splitlines()):
-        return printed
-    kept: list[str] = []
-    lines = printed.splitlines()
-    for number, line in enumerate(lines):
-        if had and (line == had[0] or (had[0] not in lines[number:] and get_close_matches(line, had[:1], 1, 0.7))):
-            had.pop(0)
-            kept.append(line)
-        elif not kept or kept[-1] != _LEFT_OUT:
-            kept.append(_LEFT_OUT)
-    return printed if had else "".join(f"{line}\n" for line in kept)
 
 
 def shown(steps: Iterable[tuple[Step, str]]) -> dict[Block, str]:
@@ -342,30 +305,26 @@ class Terminal:
             start_new_session=True,
         )
         self._ran = 0
-        self._paste("PS1='<<$? $ran>> '", 60)
+        self.paste(["PS1='<<$? $ran>> '"])
 
-    def paste(self, lines: Sequence[str], quiet: float = 60, *, whole: bool = False) -> tuple[int, int]:
+    def paste(self, lines: Sequence[str], *, whole: bool = False) -> tuple[int, int]:
         """Pastes command lines at once, and gives the exit code of the last and how many the shell read.
 
         A pager after the last line is left with q, unless these are the `whole` of a block, which opens none.
-        Raises Hung when nothing comes for that many seconds.
+        Raises Hung when nothing comes for a minute.
         """
-        before = self._ran
-        return self._paste("\n".join(lines), quiet, len(lines), leaves=not whole), self._ran - before
-
-    def _paste(self, text: str, quiet: float, count: int = 1, *, leaves: bool = True) -> int:
-        """Pastes a text of so many commands, and gives the exit code of the last."""
+        before, text = self._ran, "\n".join(lines)
         typed = f"{text}\n".encode()
         assert len(typed) < 4096, "more than a terminal's queue has room for"
         os.write(self._end, typed)
-        shown, awaited = b"", self._ran + count
+        shown = b""
         while True:
             prompts = [(int(found[1]), int(found[2])) for found in _PROMPT.finditer(shown)]
-            if prompts and prompts[-1][1] >= awaited:
+            if prompts and prompts[-1][1] >= before + len(lines):
                 code, self._ran = prompts[-1]
-                return code
-            paged = leaves and bool(_PAGER.search(shown))
-            ready, _, _ = select.select([self._end], [], [], 1 if paged else quiet)
+                return code, self._ran - before
+            paged = not whole and bool(_PAGER.search(shown))
+            ready, _, _ = select.select([self._end], [], [], 1 if paged else 60)
             if ready:
                 shown += os.read(self._end, 65536)
             elif paged:
@@ -377,9 +336,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._end)  # the shell hangs up, and what it started in the background with it
         os.close(self._theirs)
         try:

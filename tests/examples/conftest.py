@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from .clone import EXAMPLES, LEFT_BEHIND
+
 REPOSITORY = Path(__file__).parent.parent.parent
-EXAMPLES = REPOSITORY / "examples"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,7 +26,6 @@ def copy(tmp_path: Path) -> Callable[[str], Path]:
     """Copies an example, without what earlier runs left in it, and gives the copy's folder."""
 
     def copied(name: str) -> Path:
-        left_behind = shutil.ignore_patterns("*.db*", "*.json", "*.bak")
-        return Path(shutil.copytree(EXAMPLES / name, tmp_path / "examples" / name, ignore=left_behind))
+        return Path(shutil.copytree(EXAMPLES / name, tmp_path / "examples" / name, ignore=LEFT_BEHIND))
 
     return copied

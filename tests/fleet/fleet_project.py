@@ -4,15 +4,10 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +43,12 @@ PROJECT = "workspaces: {file: workspaces.csv}\n"
 
 
 class Fleet:
-    """A project folder."""
+    """A project folder. Commands put their results into its folder `out`, and use that many processes."""
+
+    processes = 1
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.root = root
+        self.root, self.out = root, root / "out"
         self._capsys = capsys
         self.write("lmsconf.yaml", PROJECT)
         self.write("workspaces.csv", TABLE)
@@ -63,21 +60,38 @@ class Fleet:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, *arguments: str, code: int | None = None) -> Ran:
+    def run(self, *arguments: object, code: int | None = None) -> Ran:
         """Run a command; return its exit code and what it wrote to stdout and stderr. code: what it has to be."""
-        ran = Ran(run_command_line(app, ["-C", str(self.root), *arguments]), *self._capsys.readouterr())
+        words = ["-C", str(self.root), *map(str, arguments)]
+        ran = Ran(run_command_line(app, words), *self._capsys.readouterr())
         assert code in (None, ran.code), ran
         return ran
+
+    def command(self, name: str, *arguments: object, code: int | None = None) -> Ran:
+        """Run `lmsconf fleet` with a command that works on each workspace."""
+        return self.run("fleet", name, "--processes", self.processes, *arguments, code=code)
 
     def index(self, folder: str = "out", name: str = "index.json") -> dict[str, Any]:
         """Return an index that a command has written."""
         document: dict[str, Any] = json.loads((self.root / folder / name).read_text())
         return document
 
-    def plan(self, *arguments: str) -> Mapping[str, Any]:
+    def plan(self, *arguments: object, out: str = "out", code: int = 0) -> Mapping[str, Any]:
         """Save the plans of the fleet; return their index."""
-        self.run("fleet", "plan", "--out", str(self.root / "out"), "--processes", "1", *arguments, code=0)
-        return self.index()
+        self.command("plan", "--out", self.root / out, *arguments, code=code)
+        return self.index(out)
+
+    def show(self, view: str = "text", out: str = "out") -> str:
+        """Show what a folder has, in one of the formats."""
+        return self.run("fleet", "show", self.root / out, "--format", view, code=0).out
+
+    def apply(self, *arguments: object, out: str = "out", code: int | None = None) -> Ran:
+        """Apply the plans in a folder."""
+        return self.command("apply", self.root / out, "--auto-approve", *arguments, code=code)
+
+    def exits(self, name: str = "apply.json") -> dict[str, int]:
+        """The exit code of each workspace in an index."""
+        return {one["workspace"]: one["exit"] for one in self.index("out", name)["workspaces"]}
 
 
 @pytest.fixture
@@ -171,7 +185,6 @@ FLEETS = {"plan": _blocked(large_fleet(24, 16, 3, 2)), "apply": _applied(), "sha
 # A fleet whose workspaces are behind ports of this machine, with a token for each.
 
 
-HEADER = "name,url,labels\n"
 SERVED = 'workspaces: {file: workspaces.csv, token: {env: "LMSCONF_TOKEN_$(workspace)"}}\nsettle: 200ms\n'
 _NUDGED = 0.05
 CALLS = 3
@@ -181,9 +194,11 @@ CALLS = 3
 class ServedFleet(Fleet):
     """A project folder, and servers that end with it."""
 
+    processes = 2
+
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(root, capsys)
-        self.write("workspaces.csv", HEADER)
+        self.table = "name,url,labels\n"
         self.write("lmsconf.yaml", SERVED)
         self.write(
             "manifests/a.yaml",
@@ -192,57 +207,48 @@ class ServedFleet(Fleet):
             "smart_groups: [{name: Sellers, conditions: [{field: Department, choices: [Sales]}]}]\n",
         )
         self.services: dict[str, Sandbox] = {}
-        self.out = str(root / "out")
-        self._monkeypatch, self._servers = monkeypatch, ExitStack()
+        self.servers = ExitStack()
+        self._monkeypatch = monkeypatch
 
     def project(self, more: str) -> str:
         """The project file with more settings."""
         return SERVED + more
 
-    def close(self) -> None:
-        self._servers.close()
-
     def add(self, name: str, url: str, labels: str = "ring=main", token: str = "token") -> None:  # noqa: S107  no secret
         """A row of the table, and its token."""
         self._monkeypatch.setenv(f"LMSCONF_TOKEN_{name}", token)
-        with (self.root / "workspaces.csv").open("a") as file:
-            file.write(f'{name},{url},"{labels}"\n')
+        self.table += f'{name},{url},"{labels}"\n'
+        self.write("workspaces.csv", self.table)
 
     def serve(
         self,
         name: str,
         labels: str = "ring=main",
         *,
-        takes: str = "token",
+        token: str = "token",  # noqa: S107  no secret
+        takes: str | None = None,
         faults: FaultScript | None = None,
         on_log: Callable[[LoggedRequest], None] | None = None,
         latency: float = 0.0,
-    ) -> Sandbox:
-        """Serve an empty workspace, and add it to the table. takes: the only token that is accepted."""
-        service = Sandbox(":memory:", token=takes, faults=faults, on_log=on_log)
-        self._servers.callback(service.close_workspace)
-        server = self._servers.enter_context(serve(service, latency=latency))
+    ) -> str:
+        """Serve an empty workspace, and add it to the table. takes: the only token that it accepts, if not its own."""
+        service = Sandbox(":memory:", token=takes or token, faults=faults, on_log=on_log)
+        self.servers.callback(service.close_workspace)
+        url = self.servers.enter_context(serve(service, latency=latency)).url
         self.services[name] = service
-        self.add(name, server.url, labels)
-        return service
+        self.add(name, url, labels, token)
+        return url
 
-    def hang(self, name: str) -> None:
-        """Add a service that accepts connections and never answers."""
-        listening = self._servers.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
-        self.add(name, f"http://127.0.0.1:{listening.getsockname()[1]}")
+    def hang(self, name: str) -> str:
+        """Add a service that accepts connections and never answers; return its URL."""
+        listening = self.servers.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self.add(name, url)
+        return url
 
-    def apply(self, *arguments: str) -> tuple[int, str]:
-        """Apply the plans in `out` with two processes; return the exit code and stdout."""
-        code, text, _ = self.run("fleet", "apply", self.out, "--auto-approve", "--processes", "2", *arguments)
-        return code, text
-
-    def plan_served(self, *arguments: str, out: str | None = None) -> int:
-        """Save the plans of the fleet with two processes; return the exit code."""
-        return self.run("fleet", "plan", "--out", out or self.out, "--processes", "2", *arguments)[0]
-
-    def exits(self, name: str = "apply.json") -> dict[str, int]:
-        """The exit code of each workspace in an index."""
-        return {one["workspace"]: one["exit"] for one in self.index("out", name)["workspaces"]}
+    def plan_served(self, *arguments: object) -> int:
+        """Save the plans of the fleet; return the exit code."""
+        return self.command("plan", "--out", self.out, *arguments).code
 
     def names(self, workspace: str) -> Counter[str]:
         """How often each name is in a served workspace."""
@@ -269,10 +275,8 @@ def served(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ServedFleet]:
     fleet = ServedFleet(tmp_path, capsys, monkeypatch)
-    try:
+    with fleet.servers:
         yield fleet
-    finally:
-        fleet.close()
 
 
 def workers() -> list[int]:
@@ -301,109 +305,3 @@ def kill(worker: int) -> None:
     """Kill a worker, as a machine without memory would."""
     with suppress(ProcessLookupError):
         os.kill(worker, signal.SIGKILL)
-
-
-# A Dask scheduler and workers on loopback, which speak TLS with certificates made for them.
-
-
-_WITHIN = 60
-
-
-@dataclass(frozen=True, slots=True)
-class DaskCluster:
-    """What runs. address: of the scheduler. environ: what a client needs to connect. log: of all processes."""
-
-    address: str
-    environ: Mapping[str, str]
-    scheduler: int
-    dashboard: str
-    log: Path
-
-
-@contextmanager
-def dask_cluster(
-    folder: Path, *, folders: Sequence[Path], environ: Mapping[str, str], allowed_failures: int = 3
-) -> Iterator[DaskCluster]:
-    """Start a scheduler, and a worker of one thread in each of `folders`, with `environ` in addition to this one's."""
-    folder.mkdir(exist_ok=True)
-    tls = make_certificates(folder)
-    options = [word for name in ("ca-file", "cert", "key") for word in (f"--tls-{name}", str(tls[name]))]
-    client = {
-        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(tls["ca-file"]),
-        "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT": str(tls["cert"]),
-        "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY": str(tls["key"]),
-    }
-    base = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures)}
-    found, log = folder / "scheduler.json", folder / "dask.log"
-    with ExitStack() as stack:
-        output = stack.enter_context(log.open("ab"))
-
-        def start(program: str, *arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-            command = [sys.executable, "-m", f"distributed.cli.{program}", *options, *arguments]
-            process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=output)
-            stack.callback(_end, process)
-            return process
-
-        arguments = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
-        scheduler = start(
-            "dask_scheduler", *arguments, "--protocol", "tls", "--scheduler-file", str(found), cwd=folder, env=base
-        )
-        until = time.monotonic() + _WITHIN
-        while not found.is_file() or not found.read_text():
-            assert scheduler.poll() is None, log.read_text()
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.05)
-        document = json.loads(found.read_text())
-        for number, where in enumerate(folders):
-            start(
-                "dask_worker",
-                *(document["address"], "--nthreads", "1", "--host", "127.0.0.1", "--name", f"worker-{number}"),
-                *("--local-directory", str(folder), "--dashboard-address", "127.0.0.1:0"),
-                cwd=where,
-                env={**base, **environ},
-            )
-        port = document["services"]["dashboard"]
-        yield DaskCluster(document["address"], client, scheduler.pid, f"http://127.0.0.1:{port}", log)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def make_certificates(folder: Path) -> dict[str, Path]:
-    """Write a certificate authority, and a certificate of 127.0.0.1 that it has signed."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    now = datetime.now(UTC)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
-    names = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]) for name in ("Test CA", "127.0.0.1")]
-    certificates = []
-    for number, (key, name) in enumerate(zip(keys, names, strict=True)):
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(names[0])
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=number == 0, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        )
-        certificates.append(builder.sign(keys[0], hashes.SHA256()))
-    paths = {name: folder / f"{name}.pem" for name in ("ca-file", "cert", "key")}
-    for name, certificate in zip(("ca-file", "cert"), certificates, strict=True):
-        paths[name].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths["key"].write_bytes(
-        keys[1].private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return paths

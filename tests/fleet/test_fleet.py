@@ -1,13 +1,12 @@
 """`lmsconf fleet`: many workspaces with one command."""
 
 import json
-import os
 import re
-import shutil
+import shlex
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Self
 
 import msgspec
@@ -21,11 +20,12 @@ from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
-from lmsconf.render import FLEET_VIEWS
 from lmsconf.render.escape import parse_size_limit
 from lmsconf.render.markdown import fleet_markdown
 
-LABELS = {"ring": "canary", "region": "eu"}
+WAVES = f"{PROJECT}waves: [ring=canary, '*']\n"
+EPSILON = "epsilon: {url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu, ring: canary}}"
+"""A workspace that cannot be planned."""
 
 
 @pytest.mark.sampled
@@ -39,7 +39,7 @@ LABELS = {"ring": "canary", "region": "eu"}
 )
 def test_selectors_are_those_of_kubectl(selector: str, selected: bool) -> None:
     """Equality, inequality and presence, all of which must hold; the name is a label too."""
-    assert parse_selector(selector, "--select").fits("alpha", LABELS) is selected
+    assert parse_selector(selector, "--select").fits("alpha", {"ring": "canary", "region": "eu"}) is selected
 
 
 @pytest.mark.sampled
@@ -50,64 +50,59 @@ def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     assert [(one["workspace"], one["exit"], one["summary"]["create"]) for one in index["workspaces"]] == [
         *(("alpha", 2, 2), ("beta", 2, 2), ("gamma", 2, 2)),
     ]
-    out = fleet.run("fleet", "show", str(fleet.root / "out"), code=0).out
+    out = fleet.show()
     assert out.startswith(
         "3 workspaces: 3 with changes, 0 without.\n\n"
         "Effects on people in 3 workspaces: nobody's access to content changes.\n\n"
         "This change in 3 of 3 workspaces: alpha, beta, gamma\n"
     )
     assert "This change in 2 of 3 workspaces: alpha, beta\n\n  + group/Team eu will be created\n" in out
-    out = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "json").out
-    document = json.loads(out)
+    document = json.loads(fleet.show("json"))
     schema_validator("fleet").validate(document)
     assert [len(one["workspaces"]) for one in document["shared"]] == [3, 2, 1]
-    _, comment, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "markdown")
-    assert "**3 workspaces: 3 with changes, 0 without.**" in comment
-    assert all(path.stat().st_mode & 0o077 == 0 for path in (fleet.root / "out").iterdir())
+    assert "**3 workspaces: 3 with changes, 0 without.**" in fleet.show("markdown")
+    assert all(path.stat().st_mode & 0o077 == 0 for path in fleet.out.iterdir())
 
 
 @pytest.mark.sampled
 def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
     """All plans are applied; a second apply sends nothing; the next plan is empty."""
-    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
+    fleet.write("lmsconf.yaml", WAVES)
     fleet.plan()
-    out = str(fleet.root / "out")
-    code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", "--meta", "commit=1a2b3c")
-    assert (code, text) == (0, "3 workspaces: 3 applied or without changes (6 API calls).\n")
-    assert json.loads((fleet.root / "out" / "beta.report.json").read_text())["meta"] == {"commit": "1a2b3c"}
-    before = (fleet.root / "out" / "beta.report.json").stat().st_mtime_ns
-    code, _, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1")
-    assert (code, (fleet.root / "out" / "beta.report.json").stat().st_mtime_ns) == (0, before)
-    code, text, _ = fleet.run("fleet", "plan", "--detailed-exitcode", "--processes", "1")
-    assert (code, text) == (0, "3 workspaces: 0 with changes, 3 without.\n")
+    report = fleet.out / "beta.report.json"
+    assert fleet.apply("--meta", "commit=1a2b3c")[:2] == (
+        0,
+        "3 workspaces: 3 applied or without changes (6 API calls).\n",
+    )
+    assert json.loads(report.read_text())["meta"] == {"commit": "1a2b3c"}
+    before = report.stat().st_mtime_ns
+    fleet.apply(code=0)
+    assert report.stat().st_mtime_ns == before
+    out = fleet.command("plan", "--detailed-exitcode", code=0).out
+    assert out == "3 workspaces: 0 with changes, 3 without.\n"
 
 
 @pytest.mark.sampled
 def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
-    """A canary that changed since its plan is stale: nothing else is applied, and each workspace says why."""
-    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
-    fleet.plan()
+    """A canary is stale and another one could not be planned: nothing else is applied, and each workspace says why.
+
+    What cannot be planned holds up no other plan.
+    """
+    fleet.write("lmsconf.yaml", WAVES.replace("csv}", f"csv, {EPSILON}}}"))
+    fleet.plan("--processes", "2", code=1)
+    shown = fleet.show()
+    assert "Workspace epsilon (https://lms.invalid): failed with errors\n" in shown
+    assert "the environment variable LMSCONF_NOT_SET is not set" in shown
+    assert "3 with changes, 0 without, 1 failed." in shown
     fleet.run("--workspace", "alpha", "api", "POST", "/groups", "--body", '{"name": "Team eu"}', code=0)
-    out = str(fleet.root / "out")
-    text = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", code=3).out
+    text = fleet.apply("--max-failures", "1").out
     assert "Workspace alpha (sandbox:alpha.db): the plan does not fit any more" in text
     assert "2 workspaces: not attempted\n  beta, gamma\n" in text
     assert text.index("beta") > text.index("Workspace alpha")
-    assert "not applied: 1 workspace of the wave ring=canary failed, and the limit is 0" in text
-    assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 5, 5]
-    fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", "--max-failures", "1")
-    assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 0, 0]
-
-
-@pytest.mark.sampled
-def test_a_broken_workspace_does_not_hold_up_the_others(fleet: Fleet) -> None:
-    """An unreachable service, a missing token and a guard are each the result of one workspace."""
-    epsilon = "{url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu}}"
-    fleet.write("lmsconf.yaml", f"workspaces: {{file: workspaces.csv, epsilon: {epsilon}}}\n")
-    out = fleet.run("fleet", "plan", "--processes", "2", code=1).out
-    assert "Workspace epsilon (https://lms.invalid): failed with errors\n" in out
-    assert "the environment variable LMSCONF_NOT_SET is not set" in out
-    assert "3 with changes, 0 without, 1 failed." in out
+    assert "not applied: 2 workspaces of the wave ring=canary failed, and the limit is 1" in text
+    assert fleet.exits() == {"alpha": 3, "beta": 5, "epsilon": 1, "gamma": 5}
+    fleet.apply("--max-failures", "2")
+    assert fleet.exits() == {"alpha": 3, "beta": 0, "epsilon": 1, "gamma": 0}
 
 
 @pytest.mark.sampled
@@ -116,16 +111,16 @@ def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeyp
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv, token: {env: LMSCONF_ALL}}\n")
     fleet.write("workspaces.csv", "name,url,labels\na,https://a.invalid,region=x\nb,https://b.invalid,region=x\n")
     monkeypatch.setenv("LMSCONF_TOKEN", "t")
-    err = fleet.run("fleet", "plan", code=1).err
+    err = fleet.command("plan", code=1).err
     assert "LMSCONF_ALL would send one token to 2 hosts, such as a.invalid and b.invalid" in err
     monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", "a.invalid,b.invalid")
-    out = fleet.run("fleet", "plan", "--processes", "1", code=1).out
+    out = fleet.command("plan", code=1).out
     assert "2 workspaces: failed with errors\n  a, b\n" in out
     assert out.count("LMSCONF_ALL is not set") == 1
 
 
-PEOPLE = text_of(__file__, "fleet_people.yaml")
 SEEDED = "workspaces: {one: {url: 'sandbox:1.db', seed: seed.yaml}, two: {url: 'sandbox:2.db', seed: seed.yaml}}\n"
+UNKNOWN = "smart_groups: [{name: Odd, only_in: [two], conditions: [{field: Size, choices: [M], system_condition: X}]}]"
 
 
 @pytest.mark.sampled
@@ -135,8 +130,7 @@ SEEDED = "workspaces: {one: {url: 'sandbox:1.db', seed: seed.yaml}, two: {url: '
         ("groups: [{name: Team, members: []}]", (), "2 workspaces: 4 people lose content (estimate)."),
         ("groups: [{name: Team, members: []}]", ("--no-effects",), "2 workspaces: not computed (--no-effects)."),
         (
-            "smart_groups: [{name: Odd, only_in: [two], conditions: [{field: Size, choices: [M], "
-            "system_condition: OTHER}]}]\ngroups: [{name: New, members: []}]",
+            f"{UNKNOWN}\ngroups: [{{name: New, members: []}}]",
             (),
             "2 workspaces: nobody's access to content changes. Not known in 1 workspace: two.",
         ),
@@ -147,23 +141,21 @@ def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
     fleet: Fleet, manifest: str, options: tuple[str, ...], effects: str
 ) -> None:
     """Summed over all workspaces, in every view and from shards too, and nothing more than is known."""
-    fleet.write("seed.yaml", PEOPLE)
+    fleet.write("seed.yaml", text_of(__file__, "fleet_people.yaml"))
     fleet.write("lmsconf.yaml", SEEDED)
     fleet.write("manifests/a.yaml", manifest + "\n")
     schema_validator("fleet").validate(fleet.plan(*options))
-    for format in ("text", "markdown", "html"):
-        _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", format)
-        assert f"Effects on people in {effects}" in out.replace("\\", "").replace("&#39;", "'")
+    for view in ("text", "markdown", "html"):
+        assert f"Effects on people in {effects}" in fleet.show(view).replace("\\", "").replace("&#39;", "'")
 
 
 @pytest.mark.sampled
 def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
     """Calls on what is assumed are counted over all plans, in one line of each view; what is known is left out."""
     fleet.plan()
-    assert fleet.run("fleet", "apply", str(fleet.root / "out"), "--auto-approve")[0] == 0
-    shutil.rmtree(fleet.root / "out")
+    fleet.apply(code=0)
     fleet.write("manifests/a.yaml", "custom_fields: [{name: Department, choices: [Sales, Support], hidden: true}]\n")
-    index = fleet.plan()
+    index = fleet.plan(out="next")
     schema_validator("fleet").validate(index)
     told = [(one["assumed_keys"], one["assumed_calls"]) for one in index["workspaces"]]
     assert told == [(["custom-fields.in-use"], 1)] * 3
@@ -172,11 +164,9 @@ def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
         "Try it with: lmsconf doctor --probe --workspace NAME"
     )
     for view in ("text", "markdown", "html"):
-        _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", view)
-        assert out.replace("\\", "").count(line) == 1
+        assert fleet.show(view, "next").replace("\\", "").count(line) == 1
     fleet.write("lmsconf.yaml", f"{PROJECT}dialect: {{custom-fields.in-use: condition}}\n")
-    shutil.rmtree(fleet.root / "out")
-    assert not any("assumed_keys" in one for one in fleet.plan()["workspaces"])
+    assert not any("assumed_keys" in one for one in fleet.plan(out="known")["workspaces"])
 
 
 @pytest.mark.sampled
@@ -184,10 +174,9 @@ def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
     """Each with the workspaces that have it, in every view."""
     fleet.write("lmsconf.yaml", PROJECT + "guards: {deletes: off}\nsettle: 0s\n")
     fleet.plan()
-    for format in ("text", "markdown", "html", "json"):
-        _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", format)
-        assert "guards.deletes: off (default: 5 or 10%)" in out.replace("\\", "")
-    _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
+    for view in ("markdown", "html", "json"):
+        assert "guards.deletes: off (default: 5 or 10%)" in fleet.show(view).replace("\\", "")
+    out = fleet.show()
     assert "  guards.deletes: off (default: 5 or 10%), in 3 workspaces: alpha, beta, gamma\n" in out
     assert "Settings weaker than the default:\n" in out
 
@@ -196,75 +185,62 @@ def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
 def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     """The totals of all plans together stop before the first call, unless --allow names exactly that number."""
     fleet.plan()
-    assert fleet.run("fleet", "apply", str(fleet.root / "out"), "--auto-approve", "--processes", "1")[0] == 0
-    fleet.write(
-        "lmsconf.yaml",
-        "workspaces: {file: workspaces.csv}\nfleet_guards: {deletes: 2}\nguards: {deletes: {count: 5, share: off}}\n",
-    )
+    fleet.apply(code=0)
+    guards = "fleet_guards: {deletes: 2}\nguards: {deletes: {count: 5, share: off}}\n"
+    fleet.write("lmsconf.yaml", PROJECT + guards)
     fleet.write("manifests/a.yaml", 'absent: {groups: ["Team $(region)"]}\n')
-    fleet.run("fleet", "plan", "--out", str(fleet.root / "next"), "--processes", "1", code=0)
-    arguments = ("fleet", "apply", str(fleet.root / "next"), "--auto-approve", "--processes", "1")
-    err = fleet.run(*arguments, code=4).err
+    fleet.plan(out="next")
+    err = fleet.apply(out="next", code=4).err
     assert "guard deletes of the fleet: in all 3 plans together, 3 deletes, and the limit is 2" in err
     assert not (fleet.root / "next" / "apply.json").exists()
-    assert fleet.run(*arguments, "--allow", "deletes=3")[0] == 0
+    fleet.apply("--allow", "deletes=3", out="next", code=0)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "arguments",
+    ("words", "message"),
     [
-        *(("--shard", "0/2"), ("--shard", "3/2"), ("--shard", "x"), ("--shard", "10000/10000")),
-        *(("--select", "ring="), ("--select", "ring=none"), ("--workspace", "alpha")),
+        *((f"plan --shard {part}", "from 1 to N, and N at most 9,999") for part in ("0/2", "3/2", "x", "10000/10000")),
+        ("plan --select ring=", "'ring=' is not a selector"),
+        ("plan --select ring=none", "no workspace has these labels"),
+        ("plan --select ring=canry", 'Did you mean "ring=canary"?'),
+        ("plan --select workspace=alfa", 'Did you mean "workspace=alpha"?'),
+        ("plan --select ring!=canary,ring!=main", "Give them `labels:`, or correct the selector."),
+        ("plan --select 'workspace in (alpha,beta)'", "Sets, as in `ring in (a, b)`, are not supported."),
+        ("plan --workspace alpha", "fleet works on many"),
+        ("plan --trust-project url", "--trust-project needs --base"),
+        ("plan --base HEAD --trust-project all", "--trust-project: there is no all"),
+        ("plan --base HEAD --engine dask --scheduler tcp://127.0.0.1:1", "--base needs the project's"),
+        # A plan has e-mails in it: without TLS it does not leave this machine, unless an option says so.
+        ("plan --engine dask --scheduler tcp://10.0.0.5:8786", "would travel unencrypted to tcp://10.0.0.5:8786"),
+        ("plan --engine dask --scheduler dask.example:1", "would travel unencrypted to tcp://dask.example:1"),
+        ("plan --engine dask --scheduler ws://127.0.0.1:8786", "would travel unencrypted to ws://127.0.0.1:8786"),
+        ("plan --scheduler tls://dask.example:8786", "Add --engine dask"),
+        # What an engine would refuse, or its shell read in another way.
+        ("matrix --format argo --shards 3", "--format argo needs --image"),
+        ("matrix --format kubernetes --shards 3", "--format kubernetes needs --image"),
+        ("matrix --format gitlab --shards 201", "at most 200 jobs of one matrix [usage]\n  Pass --shards 200.\n"),
+        ("matrix --format github --shards 257", "is not in the range 1<=x<=256"),
+        ("matrix --format gitlab --shards 3 --select '$(touch x)'", "is not a selector"),
+        ("matrix --format gitlab --shards 30 --max-rate 2", "less than 0.1 for each of 30 jobs [usage]\n  Pass a high"),
     ],
 )
-def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
-    """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines."""
-    err = fleet.run("fleet", "plan", *arguments, code=64).err
-    assert ("with I from 1 to N, and N at most 9,999" in err) is ("--shard" in arguments)
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("selector", "hint"),
-    [
-        ("ring=canry", 'Did you mean "ring=canary"?'),
-        ("workspace=alfa", 'Did you mean "workspace=alpha"?'),
-        ("ring!=canary,ring!=main", "Give them `labels:`, or correct the selector."),
-        ("workspace in (alpha,beta)", "Sets, as in `ring in (a, b)`, are not supported."),
-    ],
-)
-def test_a_selector_without_workspaces_has_a_way_out(fleet: Fleet, selector: str, hint: str) -> None:
-    """The nearest label, or what is not supported of kubectl's selectors."""
-    assert hint in fleet.run("fleet", "plan", "--select", selector, code=64).err
-
-
-@pytest.mark.sampled
-def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
-    """An index that names a file outside its folder, or a plan that is not the index's, is refused."""
-    fleet.plan()
-    index = fleet.index()
-    index["workspaces"][0]["file"] = "../lmsconf.yaml"
-    (fleet.root / "out" / "index.json").write_text(json.dumps(index))
-    err = fleet.run("fleet", "show", str(fleet.root / "out"), code=1).err
-    assert "names a file that is not of this fleet" in err
+def test_wrong_options(fleet: Fleet, words: str, message: str) -> None:
+    """What cannot be meant is refused with a way out, before any workspace is read."""
+    _, out, err = fleet.run("fleet", *shlex.split(words), code=64)
+    assert out == ""
+    assert message in err
 
 
 @pytest.mark.sampled
 def test_a_plan_in_place_of_the_reviewed_one_is_stale(fleet: Fleet) -> None:
     """The index has the digest of each reviewed plan, so another valid plan in its file is not applied."""
     fleet.plan()
-    out = fleet.root / "out"
-    out.joinpath("alpha.plan.json").write_text(out.joinpath("beta.plan.json").read_text())
-    code, text, _ = fleet.run(
-        "fleet", "apply", str(out), "--auto-approve", "--processes", "1", "--select", "ring=canary"
-    )
-    assert code == 3
-    assert "expected the digest" in text
+    fleet.out.joinpath("alpha.plan.json").write_text(fleet.out.joinpath("beta.plan.json").read_text())
+    assert "expected the digest" in fleet.apply("--select", "ring=canary", code=3).out
 
 
 @pytest.mark.sampled
-def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_worker_that_dies_loses_one_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process killed in the middle of a workspace is that workspace's result; another process goes on."""
     fleet.write(
         "lmsconf.yaml",
@@ -272,12 +248,8 @@ def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None
         " labels: {region: eu}}}\n",
     )
     fleet.write("die.sh", "kill -9 $PPID\n")
-    os.environ["LMSCONF_TOKEN_COMMANDS"] = "allow"
-    try:
-        code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
-    finally:
-        del os.environ["LMSCONF_TOKEN_COMMANDS"]
-    assert code == 1
+    monkeypatch.setenv("LMSCONF_TOKEN_COMMANDS", "allow")
+    out = fleet.command("plan", code=1).out
     assert f"the process ended with {signal.Signals.SIGKILL.name}" in out
     assert "3 with changes, 0 without, 1 failed." in out
 
@@ -301,28 +273,15 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
 @pytest.mark.sampled
 def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) -> None:
     """A failed test is shown by its name; a workspace that has no test is not counted as one that passes."""
-    code, out, _ = fleet.run("fleet", "test", "--processes", "1")
-    assert (code, out) == (0, "3 workspaces: the tests of 0 pass, 3 without tests.\n")
+    assert fleet.command("test", code=0).out == "3 workspaces: the tests of 0 pass, 3 without tests.\n"
     test = "{name: has people, audience: {group: Team eu}, size: {min: 1}, only_in: [alpha]}"
     fleet.write("manifests/t.yaml", f"tests:\n  - {test}\n")
-    out = fleet.run("fleet", "test", "--processes", "1", code=1).out
+    out = fleet.command("test", code=1).out
     assert out.startswith("3 workspaces: the tests of 0 pass, 2 without tests, 1 failed.\n")
     assert 'manifests/t.yaml:2:5: error: test "has people" fails: group/Team eu is empty [test/failed]\n' in out
 
 
-# Plans of five hundred workspaces, most of which need the same changes.
-
-
-def test_what_many_share_is_said_once() -> None:
-    """Ids differ and do not count; changes that differ in a name alone are one list; failures alike are one."""
-    text = FLEET_VIEWS["text"](large_fleet())
-    assert text.startswith(
-        "500 workspaces: 432 with changes, 65 without, 3 failed.\n\n"
-        "3 workspaces: unreachable or timed out\n  site-432, site-433, site-434\n  error: "
-    )
-    assert "These 3 changes in 412 of 500 workspaces: site-000, site-001, site-002, " in text
-    assert "These 20 changes, one in each of 20 of 500 workspaces, equal but for their names:\n" in text
-    assert text.count("will be changed") == 4
+# Comments about plans of hundreds of workspaces, most of which need the same changes.
 
 
 def test_it_fits_a_comment() -> None:
@@ -363,35 +322,24 @@ def test_workspaces_that_all_differ_fit_a_comment(limit: str) -> None:
     assert "Shortened to fit" in comment
 
 
-# The options of `--engine dask`, which refuse before anything is connected.
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--scheduler", "tcp://10.0.0.5:8786"), "plans would travel unencrypted to tcp://10.0.0.5:8786"),
-        (("--scheduler", "dask.example:8786"), "plans would travel unencrypted to tcp://dask.example:8786"),
-        (("--scheduler", "ws://127.0.0.1:8786"), "plans would travel unencrypted to ws://127.0.0.1:8786"),
-    ],
-)
-def test_a_scheduler_elsewhere_needs_tls(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
-    """A plan has e-mails in it: without TLS it does not leave this machine, unless an option says so."""
-    assert message in fleet.run("fleet", "plan", "--engine", "dask", *options, code=64).err
+# `--engine dask`, without a scheduler.
 
 
 def test_an_empty_scheduler_is_not_that_of_the_configuration(fleet: Fleet) -> None:
     """An unset variable of a script, `--scheduler "$DASK"`, sends plans nowhere."""
     config = pytest.importorskip("dask.config")
     with config.set({"scheduler-address": "tls://dask.example:8786"}):
-        err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "", code=64).err
+        err = fleet.command("plan", "--engine", "dask", "--scheduler", "", code=64).err
     assert "--engine dask needs the address of a scheduler" in err
 
 
 class AnsweringClient:
-    """A client of Dask whose only worker answers each task without running it: the first one with nothing."""
+    """A client of Dask whose only worker answers each task without running it. answers: those that are wrong."""
+
+    answers: Mapping[str, object] = {}
 
     def __init__(self, *_: object, **__: object) -> None:
-        self.wait_for_workers = self.close = self.run = self.release = lambda *_, **__: None
+        self.wait_for_workers = self.close = self.run = self.release = self.clear = lambda *_, **__: None
 
     def __enter__(self) -> Self:
         return self
@@ -407,28 +355,46 @@ class AnsweringClient:
         return self
 
     def result(self) -> str:
-        entry = {"workspace": self.name, "url": "sandbox:", "labels": {}, "exit": 0}
-        return json.dumps({} if self.name == "alpha" else {"entry": entry})
+        return json.dumps(self.answers.get(self.name, entry_of(self.name)))
 
 
-def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def entry_of(workspace: str) -> dict[str, object]:
+    """What a worker returns of a workspace in which all went well."""
+    return {"entry": {"workspace": workspace, "url": "sandbox:", "labels": {}, "exit": 0}}
+
+
+DASK = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """The wrong answers of Dask's worker."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "Client", AnsweringClient)
+    monkeypatch.setattr(distributed, "Event", AnsweringClient)
+    monkeypatch.setattr(AnsweringClient, "answers", found := dict[str, object]())
+    return found
+
+
+def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, answers: dict[str, object]) -> None:
     """The other workspaces have theirs."""
-    monkeypatch.setattr(pytest.importorskip("distributed"), "Client", AnsweringClient)
-    options = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1", "--processes", "1")
-    out = fleet.run("fleet", "validate", *options, code=8).out
+    answers["alpha"] = {}
+    out = fleet.command("validate", *DASK, code=8).out
     assert out.startswith("3 workspaces: the manifests of 2 have no errors, 1 failed.\n")
     assert "the Dask scheduler has lost the task" in out
 
 
-def test_options_of_dask_need_the_engine(fleet: Fleet) -> None:
-    """`--scheduler` alone would otherwise run everything on this machine without a word."""
-    err = fleet.run("fleet", "plan", "--scheduler", "tls://dask.example:8786", code=64).err
-    assert "Add --engine dask" in err
+def test_what_was_applied_before_the_engine_fails_is_kept(fleet: Fleet, answers: dict[str, object]) -> None:
+    """The results of the wave so far stand in apply.json, so that the next run does the rest."""
+    fleet.plan()
+    answers["beta"] = entry_of("gamma")
+    assert "the result of another task than beta" in fleet.apply(*DASK, code=1).err
+    assert fleet.exits() == {"alpha": 0}
 
 
 def test_the_extra_is_named_where_it_is_missing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask is no dependency of lmsconf: the message says how to install it."""
     monkeypatch.setitem(sys.modules, "dask", None)
     monkeypatch.setitem(sys.modules, "dask.config", None)
-    err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "tls://dask.example:8786", code=1).err
+    err = fleet.command("plan", "--engine", "dask", "--scheduler", "tls://dask.example:8786", code=1).err
     assert "pip install 'lmsconf[dask]'" in err

@@ -1,10 +1,9 @@
 """Workspaces of a table, their labels, and folders of manifests on top of each other."""
 
 import json
-import subprocess
-from pathlib import Path
 
 import pytest
+from ci.actions import commit, git
 from fleet.fleet_project import BASE, PROJECT, TABLE, Fleet
 from texts import listed_cases
 
@@ -16,12 +15,8 @@ def explained(fleet: Fleet, workspace: str) -> dict[str, object]:
 
 
 def test_a_row_is_a_workspace_and_its_labels_are_variables(fleet: Fleet) -> None:
-    """`$(region)` is the region of the workspace's row; `--workspace` takes the name of a row."""
+    """`--workspace` takes the name of a row, `$(region)` is its region; a variable of its own hides a label."""
     assert explained(fleet, "gamma").keys() == {"custom_field/Department", "group/Team us"}
-
-
-def test_variables_of_a_row_stand_over_its_labels(fleet: Fleet) -> None:
-    """The column `vars` sets variables, and one of them hides a label of its name."""
     fleet.write("workspaces.csv", 'name,url,labels,vars\nx,sandbox:,region=eu,"region=north; size=5"\n')
     fleet.write("manifests/a.yaml", 'groups: [{name: "Team $(region) $(size)"}]\n')
     assert explained(fleet, "x").keys() == {"group/Team north 5"}
@@ -84,16 +79,14 @@ def test_a_token_pattern_names_a_variable_for_each_workspace(fleet: Fleet) -> No
     assert "LMSCONF_eu_x is not set" in fleet.run("plan", code=1).err
 
 
-def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet) -> None:
     """With --base, a changed label that leads to another variable is a changed token: no request is sent."""
     project = 'workspaces: {x: {url: "https://lms.invalid", token: {env: "LMSCONF_$(ring)"}, labels: {ring: one}}}\n'
-    base = tmp_path / "base"
-    (base / "manifests").mkdir(parents=True)
-    (base / "lmsconf.yaml").write_text(project)
-    (base / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
-    fleet.write("lmsconf.yaml", project.replace("ring: one", "ring: two"))
     fleet.write("manifests/a.yaml", "groups: [{name: A}]\n")
-    err = fleet.run("plan", "--base", str(base), code=1).err
+    fleet.write("base/lmsconf.yaml", project)
+    fleet.write("base/manifests/a.yaml", "groups: [{name: A}]\n")
+    fleet.write("lmsconf.yaml", project.replace("ring: one", "ring: two"))
+    err = fleet.run("plan", "--base", fleet.root / "base", code=1).err
     assert "trust/token" in err
     assert "LMSCONF_two" in err
 
@@ -104,7 +97,7 @@ def test_a_wrong_guard_or_label_is_named(fleet: Fleet, project: str, message: st
     labels = project if project.startswith("labels") else "vars: {}"
     rest = "" if project == labels else f"{project}\n"
     fleet.write("lmsconf.yaml", f'workspaces: {{x: {{url: "sandbox:", {labels}}}}}\n{rest}')
-    assert message in fleet.run("fleet", "plan", code=1).err
+    assert message in fleet.command("plan", code=1).err
 
 
 # `lmsconf fleet plan --base`: what a branch may not change before somebody has reviewed it.
@@ -114,34 +107,25 @@ def test_a_wrong_guard_or_label_is_named(fleet: Fleet, project: str, message: st
 def branch(fleet: Fleet) -> Fleet:
     """The project in a repository, with one commit."""
     fleet.write(".gitignore", "*.db\nout/\n.lmsconf/\n")
-    for command in (
-        ("init", "--quiet"),
-        ("add", "--all"),
-        ("-c", "user.name=Anna", "-c", "user.email=anna@x.example", "commit", "--quiet", "--message", "First"),
-    ):
-        subprocess.run(["git", "-C", fleet.root, *command], check=True)
+    git(fleet.root, "init", "--quiet")
+    commit(fleet.root)
     return fleet
 
 
 @pytest.mark.sampled
 def test_a_workspace_with_another_url_gets_no_request(branch: Fleet) -> None:
-    """The others are planned; the workspace is planned once --trust-project names its url."""
+    """Nor does a new one. The others are planned; the workspace is planned once --trust-project names its url."""
     branch.write("workspaces.csv", TABLE.replace("sandbox:beta.db", "sandbox:other.db"))
-    out = branch.run("fleet", "plan", "--base", "HEAD", "--processes", "1", code=1).out
+    out = branch.command("plan", "--base", "HEAD", code=1).out
     assert "3 workspaces: 2 with changes, 0 without, 1 failed.\n\nWorkspace beta (sandbox:other.db): failed" in out
     assert "workspaces.beta: the url is sandbox:other.db, and in HEAD sandbox:beta.db [trust/url]" in out
     assert not (branch.root / "other.db").exists()
-    code, out, _ = branch.run("fleet", "plan", "--base", "HEAD", "--trust-project", "url", "--processes", "1")
-    assert code == 0
-    assert out.startswith("3 workspaces: 3 with changes, 0 without.\n")
-
-
-@pytest.mark.sampled
-def test_a_new_workspace_is_a_difference(branch: Fleet) -> None:
-    """A workspace that the base does not have gets no request either."""
     branch.write("workspaces.csv", f"{TABLE}delta,sandbox:delta.db,region=eu\n")
-    out = branch.run("fleet", "plan", "--base", "HEAD", "--select", "workspace=delta", code=1).out
+    out = branch.command("plan", "--base", "HEAD", "--select", "workspace=delta", code=1).out
     assert "workspaces.delta: the url is sandbox:delta.db, and in HEAD not set [trust/url]" in out
+    branch.write("workspaces.csv", TABLE.replace("sandbox:beta.db", "sandbox:other.db"))
+    out = branch.command("plan", "--base", "HEAD", "--trust-project", "url", code=0).out
+    assert out.startswith("3 workspaces: 3 with changes, 0 without.\n")
 
 
 @pytest.mark.sampled
@@ -152,28 +136,13 @@ def test_plans_are_those_of_plan_with_a_base(branch: Fleet) -> None:
     index = branch.plan("--base", "HEAD", "--select", "workspace=alpha")
     out = branch.run("--workspace", "alpha", "plan", "--base", "HEAD", "--format", "json", code=0).out
     assert index["workspaces"][0]["digest"] == json.loads(out)["digest"]
-    _, shown, _ = branch.run("show", str(branch.root / "out" / "alpha.plan.json"))
-    assert "from this change" in shown
-    assert "already pending" in shown
-    assert "Settings changed" in shown
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--trust-project", "url"), "--trust-project needs --base"),
-        (("--base", "HEAD", "--trust-project", "all"), "--trust-project: there is no all"),
-        (("--base", "HEAD", "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"), "--base needs the project's"),
-    ],
-)
-def test_options_that_do_not_go_together(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
-    """They are refused before any workspace is read."""
-    assert message in fleet.run("fleet", "plan", *options, code=64).err
+    shown = branch.run("show", branch.out / "alpha.plan.json").out
+    for words in ("from this change", "already pending", "Settings changed"):
+        assert words in shown
 
 
 @pytest.mark.sampled
 def test_a_base_that_does_not_exist_is_an_error_of_every_workspace(fleet: Fleet) -> None:
     """It is told once, and no workspace counts as unchanged."""
-    out = fleet.run("fleet", "plan", "--base", "nowhere", "--processes", "1", code=64).out
+    out = fleet.command("plan", "--base", "nowhere", code=64).out
     assert "3 workspaces: failed with errors\n  alpha, beta, gamma\n  error: --base nowhere: there is no such" in out

@@ -3,10 +3,9 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
+from operator import getitem
 from typing import Any
-
-import httpx
-from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.snapshot_file import dumps, loads
@@ -16,11 +15,11 @@ from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.workspace.connection import Connection, fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
-from .project import Project
+from .project import Project, planned_by, sandbox_of
 
 Edit = Callable[[dict[str, Any]], object]
+EditRows = Callable[[list[dict[str, Any]]], object]
 
 
 class Altered(Sandbox):
@@ -48,10 +47,8 @@ def plan_altered(
     paths: path of a request → that of the sandbox, of what the edits give another id.
     """
     it.write(manifests)
-    with connected(it, edits, paths) as connection:
-        return WorkspaceReader(settings=it.settings, connection=connection).plan(
-            load_manifests(it.settings), it.settings.policy
-        )
+    with connected(it, edits, paths) as connection, it.reader(connection=connection) as reader:
+        return planned_by(reader)
 
 
 @contextmanager
@@ -67,39 +64,21 @@ def connected(it: Project, edits: Mapping[str, Edit], paths: Mapping[str, str] |
         service.close_workspace()
 
 
-# A plan where the service answers a request with other rows than the sandbox has.
+def plan_of_rows(it: Project, manifests: str, edit: EditRows, path: str = "/users") -> Plan:
+    """The plan where the listing at that path, by default that of people, has other rows."""
+    return plan_altered(it, manifests, {path: lambda said: edit(next(v for v in said.values() if isinstance(v, list)))})
 
 
-EditRows = Callable[[list[dict[str, object]]], None]
-
-
-class AlteredListing(httpx.BaseTransport):
-    """A service that lists people, or what is at another path, otherwise."""
-
-    def __init__(self, sandbox: Sandbox, edit: EditRows, request: tuple[str, str]) -> None:
-        self._sandbox, self._edit, self._request = sandbox, edit, request
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = self._sandbox.handle_request(request)
-        if (request.method, request.url.path.rstrip("/")) != self._request:
-            return answer
-        said = json.loads(answer.read())
-        self._edit(next(rows for rows in said.values() if isinstance(rows, list)))
-        return httpx.Response(answer.status_code, json=said)
-
-
-def planned(it: Project, edit: EditRows, request: tuple[str, str] = ("GET", "/users")) -> Plan:
-    """The plan of the manifests where the service answers a request with other rows, by default that for people."""
-    it.plan()
-    settings = it.settings
-    sandbox = Sandbox(str(settings.workspace.database), spec=it.spec)
-    try:
-        seen = WorkspaceReader(
-            settings=settings, connection=TransportConnection(AlteredListing(sandbox, edit, request), it.spec)
-        )
-        return seen.plan(load_manifests(settings), settings.policy)
-    finally:
-        sandbox.close_workspace()
+def put_at(document: Any, place: str, value: object) -> None:
+    """Puts a value at a place such as `user.0.id`, or behind the end of a list; null takes out what is there."""
+    *path, key = (int(part) if part.isdecimal() else part for part in place.split("."))
+    holder = reduce(getitem, path, document)
+    if value is None:
+        del holder[key]
+    elif isinstance(holder, list):
+        holder[key : key + 1] = [value]
+    else:
+        holder[key] = value
 
 
 # A plan against a workspace that is almost the live one: its snapshot is taken, edited, and planned against.
@@ -108,40 +87,28 @@ def planned(it: Project, edit: EditRows, request: tuple[str, str] = ("GET", "/us
 def plan_against(it: Project, manifests: str, edit: Edit) -> Plan:
     """The plan of the manifests against the edited snapshot."""
     it.write(manifests)
-    settings = it.settings
-    with Connection(settings) as connection:
-        workspace = WorkspaceReader(settings=settings, connection=connection)
-        snapshot = json.loads(dumps(workspace.snapshot()))
+    with it.reader() as reader:
+        snapshot = json.loads(dumps(reader.snapshot()))
         edit(snapshot)
-        return workspace.plan_offline(load_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
+        settings = reader.settings
+        return reader.plan_offline(load_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
 
 
 def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
     """The plan while the workspace has these mishaps; what it asked is in `it.calls`."""
     it.write(manifests)
-    settings = it.settings
-    with Connection(settings) as connection, connection.worker_pool(1):
-        sandbox = connection._sandbox  # only a test makes things go wrong
-        assert sandbox is not None
-        sandbox._faults = FaultScript(*faults)
-        try:
-            workspace = WorkspaceReader(settings=settings, connection=connection)
-            return workspace.plan(load_manifests(settings), settings.policy)
-        finally:
-            it.calls = list(sandbox.log)
+    with it.reader(*faults) as reader:
+        return planned_by(reader)
 
 
 def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
     """Plans in peace and applies while the workspace has these mishaps; `it.calls` is what it then saw."""
     it.write(manifests)
-    settings = it.settings
-    with Connection(settings) as connection:
-        workspace = WorkspaceReader(settings=settings, connection=connection)
-        plan = workspace.plan(load_manifests(settings), settings.policy)
-        sandbox = connection._sandbox  # only a test makes things go wrong
-        assert sandbox is not None
+    with it.reader() as reader:
+        plan = planned_by(reader)
+        sandbox = sandbox_of(reader)
+        asked = len(sandbox.log)
         sandbox._faults = FaultScript(*faults)
-        before = len(sandbox.log)
-        report = execute(workspace, plan, meta={})
-        it.calls = list(sandbox.log)[before:]
+        report = execute(reader, plan, meta={})
+    it.calls = it.calls[asked:]
     return report

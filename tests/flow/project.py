@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,11 +16,13 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.journal.journal_folder import runs_folder
 from lmsconf.errors import ExitCode, Problem
+from lmsconf.model.calls import Call
 from lmsconf.model.guards import Consent
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.sandbox.service import LoggedRequest
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
@@ -78,16 +80,26 @@ class Project:
         """The words of the dialect that this project speaks."""
         return ApiSpec(self.settings.dialect)
 
+    @contextmanager
+    def reader(
+        self, *faults: Fault, connection: Connection | None = None, parallelism: int = 8
+    ) -> Iterator[WorkspaceReader]:
+        """The workspace as lmsconf reads it, with these mishaps; `calls` is then what it saw."""
+        settings = self.settings
+        with connection or Connection(settings) as opened, opened.worker_pool(1):
+            reader = WorkspaceReader(settings=settings, connection=opened, parallelism=parallelism)
+            sandbox_of(reader)._faults = FaultScript(*faults)
+            try:
+                yield reader
+            finally:
+                self.calls = list(sandbox_of(reader).log)
+
     def plan(self, manifests: str | None = None, **more: object) -> Plan:
         """The plan, and in `calls` what it asked."""
         if manifests is not None:
             self.write(manifests)
-        settings = self.settings
-        with Connection(settings) as connection:
-            workspace = WorkspaceReader(settings=settings, connection=connection)
-            made = workspace.plan(load_manifests(settings), replace(settings.policy, **more))
-            self.calls = _seen(connection)
-        return made
+        with self.reader() as reader:
+            return planned_by(reader, **more)
 
     def apply(
         self, manifests: str | None = None, allow: Sequence[Consent] = (), plan: Plan | None = None, **more: object
@@ -95,17 +107,19 @@ class Project:
         """Plans and applies; `calls` holds the writing requests only."""
         if manifests is not None:
             self.write(manifests)
-        settings = self.settings
-        with Connection(settings) as connection:
-            workspace = WorkspaceReader(settings=settings, connection=connection)
-            if plan is None:
-                policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)
-                plan = workspace.plan(load_manifests(settings), policy)
-            assert not [guard for guard in plan.guards if guard.tripped], plan.guards
-            report = execute(workspace, plan, meta={})
-            self.calls = [call for call in _seen(connection) if call.writes]
-        self.last = plan
+        with self.reader() as reader:
+            consents = (*allow, *reader.settings.policy.consents)
+            self.last = plan or planned_by(reader, consents=consents, **more)
+            assert not [guard for guard in self.last.guards if guard.tripped], self.last.guards
+            report = execute(reader, self.last, meta={})
+        self.calls = [call for call in self.calls if call.writes]
         return report
+
+    def run(self, before_call: Callable[[Call], object] | None = None) -> tuple[Plan, ApplyReport]:
+        """Plans and applies call by call, whatever guards say; `before_call` hears of each."""
+        with self.reader(parallelism=1) as reader:
+            plan = planned_by(reader)
+            return plan, execute(reader, plan, meta={}, before_call=before_call)
 
     def settled(self, manifests: str, *consents: str) -> list[str]:
         """Applies, sees that nothing is left to do, and gives the writing calls as `METHOD operation`."""
@@ -146,9 +160,16 @@ class Project:
         return {field["name"]: field for field in answer["customFields"]}
 
 
-def _seen(connection: Connection) -> list[LoggedRequest]:
-    sandbox = connection._sandbox  # the log is what the server saw, and nothing else tells it
-    return [] if sandbox is None else list(sandbox.log)
+def planned_by(reader: WorkspaceReader, **more: object) -> Plan:
+    """The plan of the manifests of its project."""
+    return reader.plan(load_manifests(reader.settings), replace(reader.settings.policy, **more))
+
+
+def sandbox_of(reader: WorkspaceReader) -> Sandbox:
+    """The embedded workspace: its log is what it saw, and only a test makes things go wrong there."""
+    sandbox = reader.connection._sandbox  # nothing else leads to it
+    assert sandbox is not None
+    return sandbox
 
 
 def told_problems(problems: Iterable[Problem]) -> str:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from manifest.cases import Case, cases, shown
 from texts import text_of
 
-from lmsconf.errors import ExitCode, Problem, ProblemsFound
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.errors import ExitCode
+from lmsconf.model.plan import Action
 from lmsconf.sandbox.faults import ALWAYS, Fault
+from lmsconf.workspace.project_manifests import load_manifests
 
 from . import project
 from .altered_service import apply_under
@@ -61,21 +63,6 @@ def people_with(it: Project, *contents: str) -> set[str]:
     return {email for id in ids for email in (members | people).get(id, EVERYBODY)}
 
 
-def changed(plan: Plan) -> dict[str, tuple[Action, Change]]:
-    return {str(change.address): (change.action, change) for change in plan.changes}
-
-
-def coded(plan: Plan, code: str) -> list[Problem]:
-    return [one for one in plan.all_problems if one.code == code]
-
-
-def refused(it: Project, manifests: str, **more: object) -> Problem:
-    with pytest.raises(ProblemsFound) as raised:
-        it.plan(manifests, **more)
-    [problem] = [one for one in raised.value.problems if one.is_error]
-    return problem
-
-
 def cut_short(folder: Path, manifests: str, seed: str, options: str) -> Iterator[tuple[Project, str]]:
     """The project after a run whose nth write was refused, or whose answer was lost, for each n."""
     calls = made(folder / "whole", seed, options).plan(manifests).calls
@@ -95,12 +82,7 @@ def cut_short(folder: Path, manifests: str, seed: str, options: str) -> Iterator
 @pytest.mark.parametrize("options", [OPTIONS, RECREATE], ids=["update", "recreate"])
 @pytest.mark.parametrize(
     "manifests",
-    [
-        REMOVE + KEEP,
-        OPTIONAL,
-        CLOSE + KEEP,
-        ALL + KEEP,
-    ],
+    [REMOVE + KEEP, OPTIONAL, CLOSE + KEEP, ALL + KEEP],
     ids=["remove", "optional", "visible_until", "everyone"],
 )
 def test_nobody_is_without_either_content_wherever_a_run_ends(tmp_path: Path, manifests: str, options: str) -> None:
@@ -137,30 +119,11 @@ def test_a_new_assignment_that_is_not_seen_leaves_the_old_one(tmp_path: Path, ma
     assert targets(it, OLD) == before
 
 
-def test_exactly_those_in_progress_in_the_audience_keep_it(tmp_path: Path) -> None:
-    """Not the approved, not people of other audiences, not the archived; with the flag and until the date."""
-    it = made(tmp_path)
-    plan = it.plan(REMOVE + KEEP)
-    changes = changed(plan)
-    assert set(changes) == {ADDRESS, KEPT, "content_target/GDPR 2026 -> group/Sales"}
-    action, kept = changes[KEPT]
-    assert action is Action.CREATE
-    assert kept.after == {
-        "content": "GDPR 2025",
-        "assign_to": [{"user": "ann@x.example"}],
-        "mandatory": True,
-        "visible_from": None,
-        "visible_until": UNTIL,
-    }
-    [told] = coded(plan, "content-target/in-progress")
-    assert f"1 person is in progress and kept until {UNTIL}" in told.message
-    assert it.apply().converged
-    assert people_with(it, OLD) == {"ann@x.example"}
-
-
 def test_the_second_plan_is_empty_and_reads_no_results(tmp_path: Path) -> None:
-    """`replaces` and `keep` stay in the file harmlessly."""
+    """`replaces` and `keep` stay in the file harmlessly; nor does a plan read results that only adds."""
     it = made(tmp_path)
+    it.plan(REMOVE + KEEP, additive=True)
+    assert "analytics.results" not in [call.operation for call in it.calls]
     it.settled(REMOVE + KEEP)
     plan = it.plan()
     assert (plan.changes, plan.problems) == ((), ())
@@ -201,47 +164,6 @@ def test_an_assignment_to_a_person_that_ends_at_another_time_is_not_one_that_was
     assert it.plan().changes == ()
 
 
-def test_somebody_who_finishes_keeps_their_own_assignment_until_the_date(tmp_path: Path) -> None:
-    """Who is kept is chosen once: a later result changes nothing, also where that assignment was the replaced one."""
-    own = '{content: GDPR 2025, visible_until: "2027-03-31T21:59:59Z", assign_to: [{user: bo@x.example}]}'
-    it = made(tmp_path, SEED.replace("{content: GDPR 2025, mandatory: true, assign_to: [{group: Sales}]}", own))
-    manifests = PERSON.replace("ann@", "bo@") + KEEP
-    assert set(changed(it.plan(manifests))) == {"content_target/GDPR 2026 -> user/bo@x.example"}
-    it.settled(manifests)
-
-
-def test_only_brings_the_replaced_assignment_along(tmp_path: Path) -> None:
-    """`--only` of either the new or the old one plans both, and who keeps it."""
-    it = made(tmp_path)
-    it.write(REMOVE + KEEP)
-    whole = set(changed(it.plan()))
-    for address in ("content_target/GDPR 2026 -> group/Sales", ADDRESS):
-        assert set(changed(it.plan(only=(address,)))) == whole
-
-
-def test_excluding_the_new_one_leaves_the_old_one(tmp_path: Path) -> None:
-    """The old assignment waits for the new one, and a note says so; excluding the old one only assigns the new one."""
-    it = made(tmp_path, SEED.replace("{group: Sales}]}", "{group: Sales}, {group: Other}]}"))
-    both = REMOVE.replace("{group: Sales}", "{group: Sales}, {group: Other}")
-    plan = it.plan(both, excluded=("content_target/GDPR 2026 -> group/Sales",))
-    assert set(changed(plan)) == {f"content_target/GDPR {year} -> group/Other" for year in (2025, 2026)}
-    [note] = coded(plan, "content-target/replacement-waits")
-    assert note.message.startswith(f"{ADDRESS}: it stays")
-    plan = it.plan(REMOVE + KEEP, excluded=("content_target/GDPR 2025 -> *",))
-    assert set(changed(plan)) == {"content_target/GDPR 2026 -> group/Sales"}
-
-
-@pytest.mark.parametrize("manifests", [REMOVE, CLOSE], ids=["remove", "visible_until"])
-def test_an_additive_plan_only_assigns_the_new_one(tmp_path: Path, manifests: str) -> None:
-    """The old assignment is listed as left out, nobody is kept, and no results are read."""
-    it = made(tmp_path)
-    plan = it.plan(manifests + KEEP, additive=True)
-    assert set(changed(plan)) == {"content_target/GDPR 2026 -> group/Sales"}
-    assert list(map(str, plan.left_out)) == [ADDRESS]
-    assert coded(plan, "refusal/progress-unknown") == []
-    assert "analytics.results" not in [call.operation for call in it.calls]
-
-
 def test_a_plan_does_not_fit_once_the_new_assignment_is_deleted(tmp_path: Path) -> None:
     """The new one was live when the plan was made, and is not when it is applied: the old one stays."""
     it = made(tmp_path)
@@ -270,90 +192,12 @@ def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path, manifests: st
     assert it.plan().changes == ()
 
 
-def test_a_new_assignment_that_begins_later_does_not_take_the_old_one_away(tmp_path: Path) -> None:
-    """`remove` would leave people without either until then; closing the old window on that day does not."""
-    it = made(tmp_path)
-    later = "    visible_from: 2027-01-01\n"
-    problem = refused(it, REMOVE + later)
-    assert problem.code == "content-target/replacement-gap"
-    assert str(problem.source) == "manifests/all.yaml:6:15"
-    assert set(changed(it.plan(CLOSE + later))) == {ADDRESS, "content_target/GDPR 2026 -> group/Sales"}
-    assert refused(it, REMOVE + "    visible_until: 2026-05-01\n").code == "content-target/replacement-gap"
-
-
-def test_a_content_that_the_catalog_lacks(tmp_path: Path) -> None:
-    """An error with the nearest name until the new assignment exists, then a note: the manifest may keep it."""
-    it = made(tmp_path)
-    typo = REMOVE.replace("GDPR 2025", "GDRP 2025")
-    problem = refused(it, typo)
-    assert problem.code == "content-target/replaces-unknown"
-    assert "GDPR 2025" in (problem.hint or "")
-    it.settled(REMOVE)
-    plan = it.plan(typo)
-    assert plan.changes == ()
-    assert [one.severity.value for one in coded(plan, "content-target/replaces-unknown")] == ["note"]
-
-
-def test_an_id_that_no_replaced_content_has(tmp_path: Path) -> None:
-    """The message names the id, and the hint the one that the content of that name has."""
-    it = made(tmp_path)
-    wrong = refused(it, REMOVE.replace("content: GDPR 2025", "content: {name: GDPR 2025, id: c-none}"))
-    assert wrong.code == "content-target/replaces-unknown"
-    assert 'no content with the id "c-none" is in the catalog, so nothing is replaced' in wrong.message
-    assert (wrong.hint or "").startswith('"GDPR 2025" has the id ')
-    both = REMOVE.replace("content: GDPR 2025", "content: {name: GDPR 1999, id: c-none}")
-    assert refused(it, both).hint == "Correct the id, or remove it."
-
-
-CHAIN = REMOVE + (
-    "  - content: GDPR 2025\n    assign_to: [{group: Sales}]\n    replaces: {content: GDPR 2024, then: remove}\n"
-)
-FAULTY = {
-    "declared": (CHAIN, "content-target/replaced-and-declared", "6:15", "list it under `replaces` here, too"),
-    "itself": (REMOVE.replace("2025", "2026"), "content-target/replaces", "6:25", "Name the earlier content"),
-    "keep alone": (REMOVE.partition("    replaces")[0] + KEEP, "content-target/replaces", "6:11", "under `replaces`"),
-    "keep optional": (OPTIONAL + KEEP, "content-target/replaces", "7:11", "Remove `keep`"),
-    "keep too short": (CLOSE + KEEP.replace("2027-03", "2026-12"), "content-target/replaces", "7:38", "later date"),
-    "gap": (CLOSE + "    visible_from: 2027-01-02\n", "content-target/replacement-gap", "6:42", "earlier"),
-    "then": (REMOVE.replace("then: remove", "then: removed"), "manifest/value", "6:42", 'Did you mean "remove"?'),
-    "no then": (REMOVE.replace(", then: remove", ""), "manifest/missing", "6:15", "what becomes of the old"),
-    "date": (CLOSE.replace("12-31", "13-31"), "manifest/time", "6:58", "Write a time"),
-    "key": (REMOVE.replace("replaces", "replace"), "manifest/unknown-key", "6:5", 'Did you mean "replaces"?'),
-    "twice": (
-        REMOVE.replace(
-            "{content: GDPR 2025, then: remove}", "[{content: A, then: remove}, {content: A, then: optional}]"
-        ),
-        "content-target/replaces",
-        "6:44",
-        "Remove one",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FAULTY)
-def test_what_cannot_be_meant_is_an_error_at_its_place(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("reruns_refused.txt")), ids=lambda case: case.title)
+def test_what_cannot_be_meant_is_an_error_at_its_place(tmp_path: Path, case: Case) -> None:
     """`validate` says where and what to do."""
-    manifests, code, place, hint = FAULTY[name]
     it = made(tmp_path)
-    it.write(manifests)
-    ran = lmsconf(tmp_path, "validate", "--format", "json")
-    [problem] = [one for one in cast("list[dict[str, object]]", ran.document["problems"]) if one["severity"] == "error"]
-    source = cast("dict[str, object]", problem["source"])
-    assert (problem["code"], f"{source['line']}:{source['column']}") == (code, place)
-    assert hint in str(problem["hint"])
-
-
-def test_what_contradicts_other_entries_is_an_error(tmp_path: Path) -> None:
-    """Listed under `absent`, left alone by the project, or replaced in two ways."""
-    it = made(tmp_path)
-    absent = "absent:\n  content_targets: [{content: GDPR 2025, assign_to: [{group: Sales}]}]\n"
-    assert refused(it, REMOVE + absent).code == "content-target/replaced-and-declared"
-    other = REMOVE.replace("GDPR 2026", "GDPR 2024").replace("content_targets:\n", "").replace("remove", "optional")
-    assert refused(it, REMOVE + other).code == "content-target/replaces"
-    it.write_options(OPTIONS + 'leave_alone: ["content_target/GDPR 2025 -> *"]\n')
-    assert refused(it, REMOVE).code == "identity/left-alone"
-    it.write_options("timezone: Europe/Stockholm\nguards: {protect: ['content_target/GDPR 2025 -> *']}\n")
-    assert coded(it.plan(REMOVE), "refusal/protected")
+    it.write(case.text)
+    assert shown(load_manifests(it.settings).problems) == case.told
 
 
 def test_drift_shows_it_and_accepts_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from texts import listed_cases, text_of
 
 from lmsconf.model.plan import Plan
 
-from .altered_service import planned
+from .altered_service import plan_of_rows
 from .project import Project
 from .shell import lmsconf
 
@@ -48,34 +48,36 @@ def as_with_all(project: Project, plan: Plan) -> bool:
     return mine == [(one["address"], one["action"], one["before"], one["after"]) for one in report["changes"]]
 
 
-def test_members_that_are_as_declared_are_looked_up(tmp_path: Path) -> None:
-    """One page of people and a request for each member, instead of every page."""
-    project = Project(tmp_path, live(emails(100, 101, 102), emails(103)), PAGES)
-    plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 101, 102)}, managers: {emails(103)}}}]\n")
-    assert plan.changes == ()
-    assert (asked(project)["users.list"], asked(project)["users.get"]) == (1, 4)
+@pytest.mark.parametrize(
+    ("live_members", "declared", "added", "removed", "requests"),
+    [
+        ((100, 101, 102), (100, 101, 102), (), (), (1, 4)),
+        ((100, 101, 239), (100, 101), (), ("p239@acme.example",), (1, 4)),
+        ((100, 101), (100, 101, 200), ("p200@acme.example",), (), (PEOPLE // 10, 0)),
+    ],
+    ids=["as declared", "to leave", "to come"],
+)
+def test_people_are_looked_up_unless_only_all_of_them_tell(
+    tmp_path: Path,
+    live_members: tuple[int, ...],
+    declared: tuple[int, ...],
+    added: tuple[str, ...],
+    removed: tuple[str, ...],
+    requests: tuple[int, int],
+) -> None:
+    """One page of people and a request for each who is in a list, also of one who is to leave, in no manifest.
+
+    Only all people together show whose the e-mail of somebody new is, and that nobody else has it: then every page is
+    listed, and nobody is looked up in vain.
+    """
+    project = Project(tmp_path, live(emails(*live_members), emails(103)), PAGES)
+    plan = project.plan(
+        f"groups: [{{name: Sales, members: {emails(*declared)}, managers: {emails(103)}}}]\n", effects=not removed
+    )
+    assert (asked(project)["users.list"], asked(project)["users.get"]) == requests
     assert plan.people == PEOPLE
-    assert as_with_all(project, plan)
-
-
-def test_somebody_who_is_to_leave_is_shown_by_e_mail(tmp_path: Path) -> None:
-    """A member in no manifest is looked up too."""
-    project = Project(tmp_path, live(emails(100, 101, 239)), PAGES)
-    plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 101)}}}]\n", effects=False)
-    (change,) = plan.changes
-    assert change.fields[0].removed == ("p239@acme.example",)
-    assert asked(project)["users.list"] == 1
-    assert as_with_all(project, plan)
-
-
-def test_somebody_who_is_to_come_takes_the_whole_list(tmp_path: Path) -> None:
-    """Only all people together show whose e-mail it is, and that nobody else has it; nobody is looked up in vain."""
-    project = Project(tmp_path, live(emails(100, 101)), PAGES)
-    plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 101, 200)}}}]\n")
-    (change,) = plan.changes
-    assert change.fields[0].added == ("p200@acme.example",)
-    assert asked(project)["users.list"] == PEOPLE // 10
-    assert asked(project)["users.get"] == 0
+    fields = [(one.added, one.removed) for change in plan.changes for one in change.fields]
+    assert fields == ([(added, removed)] if added or removed else [])
     assert as_with_all(project, plan)
 
 
@@ -172,8 +174,8 @@ LISTINGS: dict[str, Callable[[list[Row]], object]] = {
 def test_a_listing_that_does_not_fit_hides_and_invents_no_member(tmp_path: Path, name: str) -> None:
     """Where people, groups or ids are missing, or an id is that of another group, each group is asked."""
     it = Project(tmp_path, LISTING_SEED)
-    it.write(LISTING_SEED[LISTING_SEED.index("groups:") :])
-    assert planned(it, LISTINGS[name], ("GET", "/users/extended-info")).changes == ()
+    manifests = LISTING_SEED[LISTING_SEED.index("groups:") :]
+    assert plan_of_rows(it, manifests, LISTINGS[name], "/users/extended-info").changes == ()
 
 
 # How many requests a few declared resources cost in a large workspace: no more where there is more of all else.

@@ -10,7 +10,7 @@ from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.guards import Consent
-from lmsconf.model.plan import Action, GuardResult, Plan
+from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_service import plan_against
 from .project import Project
@@ -161,17 +161,6 @@ def test_additive_names_nobody_as_in_and_out(tmp_path: Path) -> None:
     assert change.after == {"name": "A", "members": {"include": CROWD[1:2], "exclude": CROWD[2:3]}}
 
 
-def test_a_replacement_is_a_removal(tmp_path: Path) -> None:
-    """Where an assignment has to be deleted to change it, access is interrupted: that counts, and can stop."""
-    seed = "content: [{name: C}]\ncontent_targets: [{content: C, assign_to: [everyone]}]\n"
-    options = "dialect: {content-targets.on-existing: recreate}\nguards: {removals: {count: 0}}\n"
-    it = project(tmp_path, seed, options)
-    plan = it.plan("content_targets: [{content: C, mandatory: true, assign_to: [everyone]}]")
-    assert [change.action for change in plan.changes] == [Action.REPLACE]
-    guard = guards(plan)["removals"]
-    assert (guard.total, guard.tripped, guard.allow) == (1, True, "removals=1")
-
-
 def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:
     """What the manifest does not list any more stays, with its id, and so does the name of what it would rename."""
     it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [A, B]}]\n")
@@ -236,8 +225,8 @@ def guard(plan: Plan, name: str = "removals") -> GuardResult:
     return next(one for one in plan.guards if one.name == name)
 
 
-def excluding(people: Sequence[str], key: str = "members") -> str:
-    return f"groups: [{{name: A, {key}: {{exclude: {listed(people)}}}}}]"
+def excluding(people: Sequence[str]) -> str:
+    return f"groups: [{{name: A, members: {{exclude: {listed(people)}}}}}]"
 
 
 @pytest.mark.sampled
@@ -259,44 +248,45 @@ def test_apply_stops_at_a_share_of_the_active(tmp_path: Path) -> None:
     assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "removals=10").code == ExitCode.OK
 
 
-def test_archived_people_who_leave_are_in_the_total_only(tmp_path: Path) -> None:
-    """A share counts active people only; the total counts every removal."""
-    it = shares_project(tmp_path, group(24))
-    found = guard(it.plan(excluding([*ACTIVE[:2], *ARCHIVED[:30]])))
-    assert (found.total, found.tripped) == (32, False)
-    found = guard(it.plan(excluding([*ACTIVE[:3], *ARCHIVED[:30]])))
-    assert (found.total, found.reason) == (33, "3 of 24 in group/A members, and the limit is 10%")
-    found = guard(it.plan(excluding(ARCHIVED[:51])))
-    assert (found.total, found.reason) == (51, "51 removals, and the limit is 50")
+def changing(people: Sequence[str], key: str) -> str:
+    return "users:\n" + "".join(f"  - {{email: {one}, {key}}}\n" for one in people)
 
 
-def test_changed_people_are_a_share_of_the_active(tmp_path: Path) -> None:
-    """13 of 40 are more than 30 %; archived ones that change are in the total only."""
-    it = shares_project(tmp_path)
-
-    def plan(*people: str) -> GuardResult:
-        return guard(
-            it.plan("users:\n" + "".join(f"  - {{email: {one}, first_name: N}}\n" for one in people)), "updates"
-        )
-
-    assert plan(*ACTIVE[:13]).reason == "13 of 40 in all people, and the limit is 30%"
-    within = plan(*ACTIVE[:12], *ARCHIVED[:50])
-    assert (within.total, within.tripped) == (62, False)
-
-
-def test_lost_rights_are_a_share_of_the_active(tmp_path: Path) -> None:
-    """Five of 40 who lose the manager right are more than a tenth."""
+@pytest.mark.parametrize(
+    ("manifests", "name", "total", "reason"),
+    [
+        (excluding([*ACTIVE[:2], *ARCHIVED[:30]]), "removals", 32, None),
+        (excluding([*ACTIVE[:3], *ARCHIVED[:30]]), "removals", 33, "3 of 24 in group/A members, and the limit is 10%"),
+        (excluding(ARCHIVED[:51]), "removals", 51, "51 removals, and the limit is 50"),
+        (changing(ACTIVE[:13], "first_name: N"), "updates", 13, "13 of 40 in all people, and the limit is 30%"),
+        (changing([*ACTIVE[:12], *ARCHIVED[:50]], "first_name: N"), "updates", 62, None),
+        (
+            changing(ACTIVE[:5], "manager: false"),
+            "removals",
+            5,
+            "5 of 40 in all people (manager), and the limit is 10%",
+        ),
+        (changing([*ACTIVE[:4], *ARCHIVED[:9]], "manager: false"), "removals", 13, None),
+    ],
+    ids=[
+        "leave",
+        "too many leave",
+        "too many in all",
+        "too many change",
+        "change",
+        "too many lose rights",
+        "lose rights",
+    ],
+)
+def test_shares_are_of_the_active_and_totals_of_all(
+    tmp_path: Path, manifests: str, name: str, total: int, reason: str | None
+) -> None:
+    """Archived people who leave, change or lose a right are in the total only."""
     seed = ACTIVE_PEOPLE
     for one in (*ACTIVE[:5], *ARCHIVED[:9]):
         seed = seed.replace(f"email: {one}", f"email: {one}, manager: true")
-    it = Project(tmp_path, seed, "guards: {updates: off}\n")
-
-    def plan(*people: str) -> GuardResult:
-        return guard(it.plan("users:\n" + "".join(f"  - {{email: {one}, manager: false}}\n" for one in people)))
-
-    assert plan(*ACTIVE[:5]).reason == "5 of 40 in all people (manager), and the limit is 10%"
-    within = plan(*ACTIVE[:4], *ARCHIVED[:9])
-    assert (within.total, within.tripped) == (13, False)
+    found = guard(Project(tmp_path, seed + group(24)).plan(manifests), name)
+    assert (found.total, found.reason) == (total, reason)
 
 
 def test_unknown_people_are_a_share_of_the_active(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
 """What is what: identity by name, by id and by earlier names, and what is said when that cannot be told."""
 
-import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
 from manifest.cases import Case, cases, shown
 
-from lmsconf.errors import Problem, ProblemsFound, Severity
+from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.model.plan import Change, Plan
 
 from .altered_service import plan_against
@@ -35,10 +34,6 @@ def refused(it: Project, manifests: str) -> list[Problem]:
     return [problem for problem in found.value.problems if problem.is_error]
 
 
-def acts(plan: Plan) -> list[str]:
-    return [f"{change.action} {change.address}" for change in plan.changes]
-
-
 def only(plan: Plan) -> Change:
     (change,) = plan.changes
     return change
@@ -49,26 +44,6 @@ def test_what_cannot_be_told_is_an_error_with_a_way_out(tmp_path: Path, case: Ca
     """Look-alikes, names that are live twice, pins that are not live, and names that the plan itself takes away."""
     seed, _, manifests = case.text.partition("---\n")
     assert shown(refused(project(tmp_path, seed), manifests)) == case.told
-
-
-def test_names_are_equal_after_nfc(tmp_path: Path) -> None:
-    """A name that is live in decomposed letters is the composed one of the manifest, and stays as it is."""
-    name = unicodedata.normalize("NFD", "Käse")
-    it = project(tmp_path, f"groups: [{{name: {name}, id: g-1}}]\ncontent: [{{name: {name}}}]\n")
-    targets = f"content_targets: [{{content: Käse, assign_to: [{{group: {name}}}]}}]"
-    plan = it.plan(f"groups: [{{name: Käse, members: []}}]\n{targets}")
-    assert [str(change.address) for change in plan.changes] == ["content_target/Käse -> group/Käse"]
-    assert it.plan(f"groups: [{{name: {name}}}]").changes == ()
-
-
-def test_patterns_fit_names_after_nfc(tmp_path: Path) -> None:
-    """Patterns under ownership and leave_alone compare names as everything else does."""
-    nfd = unicodedata.normalize("NFD", "Käse")
-    it = project(tmp_path, "groups: [{name: Käse 1}, {name: Käse 2}]")
-    it.write_options(f'ownership: {{groups: ["{nfd} *"]}}\nleave_alone: ["group/{nfd} 2"]\n')
-    plan = it.plan("groups: [{name: Other}]")
-    assert acts(plan) == ["delete group/Käse 1", "create group/Other"]
-    assert [one.left_alone for one in plan.unmanaged] == [1]
 
 
 def test_choices_of_two_fields_may_share_their_names(tmp_path: Path) -> None:
@@ -134,31 +109,6 @@ def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) 
     assert it.settled(wanted) == ["manual-groups.rename"] * 3
 
 
-def test_unknown_people_can_be_skipped_up_to_a_tenth(tmp_path: Path) -> None:
-    """One of ten is a warning and is left out, of people to add or to remove; two of eleven, one of nine are errors."""
-    crowd = [f"p{n}@acme.example" for n in range(10)]
-    seed = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd) + "groups: [{name: A}]\n"
-    it = Project(tmp_path, seed, "people: {unknown: skip}\n")
-    plan = it.plan(f"groups: [{{name: A, members: [{', '.join([*crowd[:9], 'x@acme.example'])}]}}]")
-    assert only(plan).fields[0].added == tuple(crowd[:9])
-    assert [(one.code, one.severity) for one in plan.all_problems] == [("person/unknown", Severity.WARNING)]
-    it.apply(f"groups: [{{name: A, members: [{', '.join(crowd)}]}}]")
-    parts = f"include: [{', '.join([*crowd[:8], 'x@acme.example'])}], exclude: [{crowd[9]}]"
-    assert only(it.plan(f"groups: [{{name: A, members: {{{parts}}}}}]")).fields[0].removed == (crowd[9],)
-    for some in ([*crowd[:9], "x@acme.example", "y@acme.example"], [*crowd[:8], "x@acme.example"]):
-        problems = refused(it, f"groups: [{{name: A, members: [{', '.join(some)}]}}]")
-        assert "person/too-many-unknown" in [one.code for one in problems]
-
-
-def test_archived_people_are_left_as_they_are(tmp_path: Path) -> None:
-    """A live member known to be archived is neither compared nor removed; one that is declared is a warning."""
-    it = project(tmp_path, "groups: [{name: A, members: [bo@acme.example, old@acme.example]}]")
-    assert it.plan("groups: [{name: A, members: [bo@acme.example]}]").changes == ()
-    plan = it.plan("groups: [{name: A, members: [bo@acme.example, old@acme.example]}]")
-    assert plan.changes == ()
-    assert [(one.code, one.severity) for one in plan.all_problems] == [("person/archived", Severity.WARNING)]
-
-
 def test_an_unexplained_member_is_shown_and_stays(tmp_path: Path) -> None:
     """A live id that no list of people explains is shown as `user id u-17`, and never removed."""
     it = project(tmp_path, "groups: [{name: A, members: [bo@acme.example]}]\ncontent: [{name: X, id: c-1}]\n")
@@ -173,29 +123,6 @@ def test_an_unexplained_member_is_shown_and_stays(tmp_path: Path) -> None:
     (note,) = plan.all_problems
     assert "user id u-17" in note.message
     assert [str(one) for one in plan.unmanaged[0].addresses] == ["content_target/X -> user id u-17"]
-
-
-def test_an_entry_may_be_for_some_workspaces_only(tmp_path: Path) -> None:
-    """Elsewhere it counts as not there; one name may be declared for one workspace and absent in another."""
-    more = "  production: {url: 'https://lms.example/api'}\ndefault_workspace: sandbox\n"
-    it = project(tmp_path, "groups: [{name: A}, {name: B}]", more)
-    plan = it.plan(
-        "groups: [{name: A, only_in: [production]}, {name: C, only_in: [production]}, {name: D, only_in: [sandbox]}]\n"
-        "absent: {groups: [{name: A, only_in: [sandbox]}, {name: B, only_in: [production]}]}\n"
-    )
-    assert acts(plan) == ["delete group/A", "create group/D"]
-
-
-def test_the_same_assignment_twice_is_an_error_with_both_places(tmp_path: Path) -> None:
-    """Entries for the same content add up over files; the same audience twice cannot."""
-    it = project(tmp_path, "content: [{name: X, id: c-1}]\ngroups: [{name: A}]\n")
-    it.write("content_targets: [{content: X, assign_to: [{group: A}]}]", "a.yaml")
-    plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
-    assert len(plan.changes) == 2
-    (problem,) = refused(it, "content_targets: [{content: X, assign_to: [{group: A}]}]")
-    assert problem.code == "manifest/declared-twice"
-    assert "manifests/a.yaml:1" in str(problem.hint)
-    assert "manifests/all.yaml:1" in str(problem.source)
 
 
 def test_pinned_contents_of_one_name_get_their_own_assignments(tmp_path: Path) -> None:
@@ -231,41 +158,6 @@ def test_null_clears_a_description_and_omitted_keeps_it(tmp_path: Path) -> None:
     assert it.settled("custom_fields: [{name: F, description: null}]") == ["custom-fields.replace"]
     assert not it.fields()["F"].get("description")
     assert it.fields()["F"]["isLocked"] is True
-
-
-def test_include_and_exclude_speak_only_of_those_named(tmp_path: Path) -> None:
-    """Who is named is put in or taken out; everybody else stays."""
-    it = project(tmp_path, "groups: [{name: A, members: [Anna@Acme.example, bo@acme.example]}]")
-    wanted = "groups: [{name: A, members: {include: [cy@acme.example], exclude: [ANNA@acme.example]}}]"
-    assert it.settled(wanted) == ["manual-groups.add-members", "manual-groups.remove-member"]
-    problems = refused(it, "groups: [{name: A, members: {include: [cy@acme.example], exclude: [CY@acme.example]}}]")
-    assert [one.code for one in problems] == ["people/both"]
-
-
-def test_conditions_are_a_multiset(tmp_path: Path) -> None:
-    """Order says nothing, and a condition that says no system condition keeps the live one's."""
-    it = project(
-        tmp_path,
-        """
-custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Site, type: CHOICE, choices: [C]}]
-smart_groups:
-  - name: S
-    conditions: [{field: Dept, choices: [A, B], system_condition: IS_ANY}, {field: Site, choices: [C]}]
-""",
-    )
-    both = "{field: Site, choices: [C]}, {field: Dept, choices: [B, A]}"
-    assert it.plan(f"smart_groups: [{{name: S, conditions: [{both}]}}]").changes == ()
-    twice = only(it.plan(f"smart_groups: [{{name: S, conditions: [{both}, {{field: Site, choices: [C]}}]}}]"))
-    assert twice.fields[0].added == ({"field": "Site", "choices": ["C"]},)
-
-
-def test_an_absent_entry_that_deleted_a_twin_has_done_its_work(tmp_path: Path) -> None:
-    """The other one of that name stays, and a warning says so: the entry may also have a wrong id."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]")
-    assert it.settled("absent: {groups: [{name: A, id: g-1}]}") == ["manual-groups.delete"]
-    (problem,) = it.plan().all_problems
-    assert (problem.code, problem.severity) == ("absent/other-id", Severity.WARNING)
-    assert "g-2" in problem.message
 
 
 def test_a_flag_that_the_service_does_not_show_is_sent_as_off(tmp_path: Path) -> None:

@@ -217,13 +217,6 @@ def test_a_change_cannot_lift_an_error_of_its_base(tmp_path: Path) -> None:
     assert setting == {"path": CODE, "base": "error", "now": "off", "weaker": True}
 
 
-def test_what_applies_elsewhere_is_not_told(tmp_path: Path) -> None:
-    """Of entries that are limited to other workspaces nothing is looked at."""
-    options = ""
-    made(tmp_path, "groups: [{name: Coaches, managers: [], only_in: [env]}]", options)
-    assert codes(tmp_path, "validate") == codes(tmp_path, "plan") == []
-
-
 def test_a_finding_stands_at_its_line_and_names_its_page(tmp_path: Path) -> None:
     """File, line and column of the key; a window that is said for all audiences is found there."""
     made(tmp_path, CLOSED)

@@ -25,34 +25,6 @@ def project(tmp_path: Path, options: str = OPTIONS) -> Project:
     return Project(tmp_path, SEED, options)
 
 
-def told(plan: Plan) -> list[tuple[str, str]]:
-    """The refusals that the plan foretells: the resource, and who it is about."""
-    problems = [one for one in plan.all_problems if one.code == "refusal/manager-right"]
-    assert all(one.is_error and one.source and "manager: true" in str(one.hint) for one in problems)
-    return [(str(one.address), one.message.partition(": ")[2].split(" ")[0]) for one in problems]
-
-
-@pytest.mark.parametrize("option", [("--additive",), ("--except", "user/bo@acme.example")])
-def test_a_right_that_is_not_planned_is_not_counted(tmp_path: Path, option: tuple[str, ...]) -> None:
-    """Where --additive or --except leaves a right out of the plan, the person is refused as without it."""
-    it = project(tmp_path)
-    it.write(
-        "groups: [{name: Coaches, managers: {include: [bo@acme.example]}}]\n"
-        "users: [{email: bo@acme.example, manager: true}]\n"
-    )
-    ran = lmsconf(it.root, "plan", *option)
-    assert "bo@acme.example cannot be made manager, because the service requires the manager right" in ran.out
-    assert "bo@acme.example cannot be made manager" not in lmsconf(it.root, "plan").out
-
-
-def test_who_manages_already_is_no_matter(tmp_path: Path) -> None:
-    """Somebody who lost the right and manages still is neither told nor touched."""
-    it = project(tmp_path, f"{OPTIONS.rstrip()[:-1]}, user-access.make-manager.managed-groups: keep}}\n")
-    it.send("user-access.make-manager", {"userId": "u-mo", "endow": "false"})
-    plan = it.plan("groups: [{name: Coaches, managers: [mo@acme.example]}]")
-    assert (plan.changes, told(plan)) == ((), [])
-
-
 def test_rights_are_read_only_where_they_matter(tmp_path: Path) -> None:
     """Without the key, or without a manager in the manifests, no right of anybody is asked for."""
     smart = "smart_groups: [{name: Sales, managers: [bo@acme.example]}]"
@@ -138,7 +110,6 @@ def test_a_snapshot_and_an_undo_note_them_too(tmp_path: Path) -> None:
 
 
 CONDITIONS_SEED = text_of(__file__, "manager_right_conditions_seed.yaml")
-ALONE = "  - {name: Alone, conditions: [{field: D, choices: [X]}]}\n"
 NEVER = "dialect: {custom-fields.in-use: never}\n"
 DELETED = "absent: {custom_fields: [D]}"
 
@@ -188,18 +159,6 @@ def test_a_rewritten_smart_group_is_a_change(tmp_path: Path) -> None:
     assert live(it) == {"Both": 1, "Other": 1}
 
 
-@pytest.mark.parametrize("manifests", [DELETED, "custom_fields: [{name: D, choices: [Y]}]"], ids=["field", "choice"])
-def test_a_smart_group_left_with_nothing_is_refused(tmp_path: Path, manifests: str) -> None:
-    """Without conditions, or with one that says nothing, nobody can tell who would be in it: apply exits 4."""
-    it = conditions_project(tmp_path, ALONE)
-    plan = it.plan(manifests)
-    assert errors(plan) == ["refusal/no-conditions"]
-    assert "smart_group/Alone" in effects(plan)
-    ran = lmsconf(tmp_path, "apply", "--auto-approve", code=ExitCode.BLOCKED)
-    assert "smart_group/Alone would be left" in ran.err
-    assert "D" in it.fields()
-
-
 def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:
     """A call changes its managers and the service its conditions: the plan is refused, and so is its file."""
     it = conditions_project(tmp_path, "people: [{email: a@x.example}]\n")
@@ -211,14 +170,6 @@ def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_
     saved = str(tmp_path / "plan.json")
     assert lmsconf(tmp_path, "plan", "--out", saved).code == ExitCode.OK
     assert lmsconf(tmp_path, "apply", saved).code == ExitCode.BLOCKED
-
-
-def test_it_is_announced_whatever_is_selected(tmp_path: Path) -> None:
-    """`--only` the field shows the smart group too, and `--except` cannot leave it out alone."""
-    it = conditions_project(tmp_path)
-    assert set(effects(it.plan(DELETED, only=("custom_field/D",)))) == {"smart_group/Both"}
-    it.write(DELETED)
-    assert "select/goes-along" in lmsconf(tmp_path, "plan", "--except", "smart_group/Both", code=1).err
 
 
 def test_drift_knows_no_effects(tmp_path: Path) -> None:

@@ -36,26 +36,8 @@ def members(number: int) -> str:
     return f"[{CROWD[first]}, {CROWD[(first + 1 + number // len(CROWD)) % len(CROWD)]}]"
 
 
-def recreates(plan: Plan) -> int:
-    return next(guard.total for guard in plan.guards if guard.name == "recreates")
-
-
 def groups(*names: str, members: str = TWO) -> str:
     return "groups:\n" + "".join(f"  - {{name: {name}, members: {members}}}\n" for name in names)
-
-
-def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
-    """Each with its line; by its id where the name is not its own alone. Together they count once."""
-    it = Project(tmp_path, PEOPLE + groups("A", "B", "B"))
-    plan = it.plan(groups("C"))
-    assert (told(plan), recreates(plan)) == ([(POSSIBLE, "group/C")], 1)
-    ids = [row["groupId"] for row in it.ask("manual-groups.list")["groups"] if row["name"] == "B"]
-    (problem,) = [one for one in plan.all_problems if one.code == POSSIBLE]
-    assert "beside group/A, group/B and group/B, with the same members" in problem.message
-    for line in ('previously: ["A"]', *(f'id: {{"sandbox": "{id}"}}' for id in ids)):
-        assert line in " ".join(str(one.hint) for one in plan.all_problems)
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
-    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
 
 
 def test_of_many_that_it_may_be_the_first_are_named(tmp_path: Path) -> None:
@@ -76,25 +58,6 @@ def test_most_of_the_same_conditions_are_a_note(tmp_path: Path, live: str, new: 
     old = f"custom_fields: [{fields}]\nsmart_groups: [{{name: S, conditions: [{live}]}}]\n"
     plan = Project(tmp_path, old).plan(f"smart_groups: [{{name: Quite other, conditions: [{new}]}}]")
     assert told(plan) == ([(CLOSE, "smart_group/Quite other")] if is_told else [])
-
-
-def test_an_owned_one_that_is_not_deleted_is_compared(tmp_path: Path) -> None:
-    """With `--additive`, with `--only`, with `--except`: what stays all the same would be there twice."""
-    it = Project(tmp_path, PEOPLE + groups("Old"), "ownership: {groups: all}\n")
-    it.write(groups("New"))
-    for more in ({}, {"additive": True}, {"only": ("group/New",)}, {"excluded": ("group/Old",)}):
-        assert told(it.plan(**more)) == [(POSSIBLE, "group/New")], more
-    assert told(it.plan(additive=True, compares=0)) == []
-
-
-@pytest.mark.parametrize(("other", "is_told"), [("p002", False), ("p003", True)])
-def test_one_active_person_is_no_reason_to_think_of_a_rename(tmp_path: Path, other: str, is_told: bool) -> None:
-    """Groups of one active person and an archived one are alike only if the archived one is the same, too."""
-    archived = "".join(f"  - {{email: {one}@acme.example, archived: true}}\n" for one in ("p002", "p003"))
-    people = f"people:\n  - {{email: p001@acme.example}}\n{archived}"
-    it = Project(tmp_path, people + groups("Old", members="[p001@acme.example, p003@acme.example]"))
-    plan = it.plan(groups("New", members=f"[p001@acme.example, {other}@acme.example]"))
-    assert recreates(plan) == is_told
 
 
 @pytest.mark.sampled

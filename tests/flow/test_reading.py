@@ -1,8 +1,6 @@
 """What is read of a workspace: no more than is needed and selected, the cheaper way, and never believed when cut."""
 
-import itertools
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +8,11 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.apply.replanning import refuse_stale_plan
-from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.sandbox.faults import Fault
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
 from .altered_service import Edit, apply_under, connected, plan_altered, plan_under
-from .project import Project
-from .shell import lmsconf
+from .project import Project, planned_by
 
 pytestmark = pytest.mark.sampled(day=8)
 
@@ -132,7 +126,6 @@ def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
 def test_listings_that_lack_the_same_people_do_not_stand_for_the_lists_of_groups(tmp_path: Path) -> None:
     """The listing of people says that it has more: a group is asked for its members itself."""
     it = project(tmp_path, PAGES)
-    it.write("absent: {groups: [A, B, C]}")
 
     def shorten(listed: dict[str, Any]) -> None:
         listed["users"] = listed["users"][:-1]
@@ -148,9 +141,7 @@ def test_listings_that_lack_the_same_people_do_not_stand_for_the_lists_of_groups
         "/users/extended-info": shorten_without_total,
         "/groups/g-1/members": lists.append,
     }
-    with connected(it, edits) as connection:
-        reader = WorkspaceReader(settings=it.settings, connection=connection)
-        reader.plan(load_manifests(it.settings), it.settings.policy)
+    plan_altered(it, "absent: {groups: [A, B, C]}", edits)
     assert len(lists) == 1
 
 
@@ -170,10 +161,9 @@ def test_an_archived_member_whom_no_list_has_is_no_change(tmp_path: Path) -> Non
     def only_active(listed: dict[str, Any]) -> None:
         listed["users"] = [row for row in listed["users"] if not row.get("archivedAt")]
 
-    with connected(it, {"/users": only_active, "/users/extended-info": only_active}) as connection:
-        workspace = WorkspaceReader(settings=it.settings, connection=connection)
-        plan = workspace.plan(load_manifests(it.settings), it.settings.policy)
-        refuse_stale_plan(workspace, plan)
+    edits: dict[str, Edit] = {"/users": only_active, "/users/extended-info": only_active}
+    with connected(it, edits) as connection, it.reader(connection=connection) as reader:
+        refuse_stale_plan(reader, planned_by(reader))
 
 
 def test_nothing_is_read_of_a_group_that_an_incomplete_list_keeps_from_deletion(tmp_path: Path) -> None:
@@ -185,17 +175,6 @@ def test_nothing_is_read_of_a_group_that_an_incomplete_list_keeps_from_deletion(
         )
     assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 0
     assert asked(it)["content-targets.list"] == 0
-
-
-def test_a_problem_of_the_part_is_told_although_another_part_has_it_too(tmp_path: Path) -> None:
-    """Content that is not in the catalogue is told once; with --only it is told for the part that is planned."""
-    it = project(tmp_path)
-    with pytest.raises(ProblemsFound) as found:
-        it.plan(
-            "content_targets: [{content: Gone, assign_to: [everyone, {group: A}]}]",
-            only=("content_target/Gone -> group/A",),
-        )
-    assert errors(found.value) == {"content/unknown"}
 
 
 @listed_cases("manifests", "operation")
@@ -238,27 +217,6 @@ def test_a_refused_reading_is_a_refused_credential(tmp_path: Path) -> None:
         plan_under(it, "groups: [{name: A}]", Fault(operation="manual-groups.list", status=403, times=9))
 
 
-UNFIT: Mapping[str, tuple[str, dict[str, Any], str]] = {
-    "a choice without its id": (
-        "/custom-fields",
-        {"customFields": [{"id": "1", "name": "D", "type": "CHOICE", "choices": [{"name": "X"}]}]},
-        "choiceId",
-    ),
-    "choices that are a number": (
-        "/custom-fields",
-        {"customFields": [{"id": "1", "name": "D", "type": "CHOICE", "choices": 7}]},
-        "where the list choices should be",
-    ),
-    "no conditions": ("/smart-groups/sg-1", {"smartGroupId": "sg-1"}, "missing its conditions"),
-    "a condition without its field": ("/smart-groups/sg-1", {"conditions": [{"choiceIds": []}]}, "customFieldId"),
-    "targets that are no list": ("/content/targets", {"targets": True}, "missing its list of targets"),
-    "no targets": ("/content/targets", {}, "missing its list of targets"),
-    "targets that are null": ("/content/targets", {"targets": None}, "missing its list of targets"),
-    "a target for nobody": ("/content/targets", {"targets": [{"mandatory": True}]}, "targetId"),
-    "a name that is no text": ("/groups", {"groups": [{"groupId": "g-1", "name": {}}]}, "name"),
-    "no members": ("/groups/g-1/members", {}, "missing its list of userIds"),
-}
-"""What an answer is made into, and what the message says."""
 NEEDING_ALL = """
 custom_fields: [{name: D, hidden: true}]
 groups: [{name: A, members: []}]
@@ -267,7 +225,7 @@ content_targets: [{content: K, assign_to: [everyone]}]
 """
 
 
-@pytest.mark.parametrize(("path", "answer", "said"), UNFIT.values(), ids=UNFIT)
+@listed_cases("path", "answer", "said")
 def test_an_answer_that_is_not_as_described_is_an_error(
     tmp_path: Path, path: str, answer: dict[str, Any], said: str
 ) -> None:
@@ -290,30 +248,6 @@ def test_people_are_counted_where_the_service_does_not(tmp_path: Path) -> None:
     assert plan_altered(it, "users: [{email: p001@acme.example, first_name: A}]", uncounted).people == len(CROWD)
 
 
-FILES = {
-    "a.yaml": "groups: [{name: New, members: [p003@acme.example, p001@acme.example]}, {name: A, members: []}]\n",
-    "b.yml": "smart_groups: [{name: U, conditions: [{field: D, choices: [Y, X]}], managers: [p002@acme.example]}]\n",
-    "c.yaml": "content_targets: [{content: [M, K], assign_to: [{group: New}, {smart_group: U}, everyone]}]\n",
-    "d.yaml": "custom_fields: [{name: D, choices: [X, Y, Z]}]\nabsent: {groups: [Old, Gone], custom_fields: [E]}\n",
-}
-
-
-def test_a_plan_does_not_depend_on_where_things_stand(tmp_path: Path) -> None:
-    """Files under other names, entries in another order, reads that answer in another order: the same plan."""
-    digests = set()
-    texts = set()
-    for number, order in enumerate(itertools.islice(itertools.permutations(FILES), 0, 24, 5)):
-        it = project(tmp_path / str(number))
-        for place, name in enumerate(order):
-            it.write(FILES[name], f"{place}.yaml")
-        slow = [Fault(operation=one, delay=0.05) for one in ("users.list", "content.list")][: number % 3]
-        plan = plan_under(it, "groups: []\n", *slow)
-        digests.add(plan_digest(plan))
-        problems = [one.message for one in plan.all_problems]
-        texts.add(repr((plan.fingerprints, plan.guards, plan.unmanaged, problems)))
-    assert len(digests) == len(texts) == 1
-
-
 def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -> None:
     """A 403 that nobody foretold is followed by one cheap read, which tells a refusal (4) from a lack of rights (7)."""
     it = project(tmp_path)
@@ -324,147 +258,3 @@ def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -
     report = apply_under(it, wanted, Fault(status=403, times=9))
     assert report.exit == ExitCode.UNAUTHORIZED
     assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}
-
-
-# `--only` and `--except` name what is declared, under `absent` or live; a pattern that matches nothing is an error.
-
-
-SELECTION_SEED = """
-groups: [{name: A}, {name: Going}, {name: Own x}, {name: Loose}, {name: Else}]
-content: [{name: Intro}, {name: Basics}]
-content_targets:
-  - {content: Intro, assign_to: [{group: A}, {group: Loose}]}
-  - {content: Basics, assign_to: [{group: Loose}]}
-"""
-OPTIONS = "ownership: {groups: ['Own*'], content_targets: declared_content}\nleave_alone: [group/Else]\n"
-MANIFESTS = """
-groups: [{name: A}, {name: New}]
-content_targets: [{content: Intro, assign_to: [{group: A}]}]
-absent: {groups: [Going, Gone]}
-"""
-
-
-@listed_cases("pattern")
-def test_what_exists_can_be_left_out(tmp_path: Path, pattern: str) -> None:
-    """What is to be created, under `absent` and live or not, owned and undeclared, unmanaged, and left alone."""
-    plan = Project(tmp_path, SELECTION_SEED, OPTIONS).plan(MANIFESTS, excluded=(pattern,))
-    acts = {str(change.address): str(change.action) for change in plan.changes}
-    everything = {
-        "group/New": "create",
-        "group/Going": "delete",
-        "group/Own x": "delete",
-        "content_target/Intro -> group/Loose": "delete",
-    }
-    assert acts == {address: act for address, act in everything.items() if address != pattern}
-
-
-@pytest.mark.parametrize(("option", "key"), [("--only", "only"), ("--except", "excluded")])
-def test_a_pattern_that_matches_nothing_is_an_error(tmp_path: Path, option: str, key: str) -> None:
-    """It is probably misspelt; the hint shows how an address looks."""
-    with pytest.raises(ProblemsFound) as caught:
-        Project(tmp_path, SELECTION_SEED, OPTIONS).plan(MANIFESTS, **{key: ("group/A", "group/Nobody")})
-    (problem,) = (one for one in caught.value.problems if one.is_error)
-    assert (problem.code, problem.message) == ("select/nothing", f"{option} group/Nobody: no resource matches")
-    assert "* is a wildcard" in str(problem.hint)
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    "typed",
-    [
-        "groups/New",
-        "New",
-        "New (group)",
-        "group New",
-        "group/N*",
-    ],
-)
-def test_other_spellings_mean_the_resource(tmp_path: Path, typed: str) -> None:
-    """A section's name, a name alone, and the words of a view; the plan tells which pattern they stand for."""
-    plan = Project(tmp_path, SELECTION_SEED, OPTIONS).plan(MANIFESTS, only=(typed,))
-    assert [str(change.address) for change in plan.changes] == ["group/New"]
-    assert plan.selection.only in {("group/New",), ("group/N*",)}
-
-
-@pytest.mark.parametrize("typed", ["assignment of Intro to group/Loose", "Intro to group/Loose", "content/Int*"])
-def test_words_of_a_view_mean_what_is_live(tmp_path: Path, typed: str) -> None:
-    """Also of what no manifest declares: here an assignment that the project owns; and all of a content."""
-    plan = Project(tmp_path, SELECTION_SEED, OPTIONS).plan(MANIFESTS, excluded=(typed,))
-    assert "content_target/Intro -> group/Loose" not in {str(change.address) for change in plan.changes}
-    assert {str(change.address) for change in plan.changes} >= {"group/New", "group/Own x"}
-
-
-def test_words_that_mean_several_resources_are_an_error(tmp_path: Path) -> None:
-    """It lists them, as they are to be written."""
-    it = Project(tmp_path, SELECTION_SEED)
-    it.write(
-        "groups: [{name: A b}]\ncustom_fields: [{name: F, type: CHOICE, choices: [x]}]\n"
-        "smart_groups: [{name: A b, conditions: [{field: F, choices: [x]}]}]\n"
-    )
-    ran = lmsconf(tmp_path, "plan", "--only", "A b", code=1)
-    assert "--only A b: 2 resources match [select/ambiguous]" in ran.err
-    assert "Write one of: --only 'group/A b'; --only 'smart_group/A b'." in ran.err
-
-
-@listed_cases("typed", "near")
-def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: str) -> None:
-    """Declared or live, as it is to be written; exit 1."""
-    it = Project(tmp_path, SELECTION_SEED, OPTIONS)
-    it.write("groups: [{name: Sales}]\ncontent_targets: [{content: Intro, assign_to: [{group: Sales}]}]\n")
-    ran = lmsconf(tmp_path, "plan", "--except", typed, code=1)
-    assert f"--except {typed}: no resource matches [select/nothing]" in ran.err
-    assert f"Did you mean {near}" in ran.err
-
-
-def test_the_word_of_a_kind_is_compared_with_no_name(tmp_path: Path) -> None:
-    """A group called like the kind is not what somebody meant who names another group."""
-    it = Project(tmp_path, "groups: [{name: Group North}]")
-    it.write("groups: [{name: Group North}]\n")
-    ran = lmsconf(tmp_path, "plan", "--only", "group/Mentors", code=1)
-    assert "Did you mean" not in ran.err
-    assert "An address is group/Sales" in ran.err
-
-
-STARRED = """
-people: [{email: bo@x.example}]
-groups: [{name: All}, {name: A*}, {name: Own *}, {name: Own 1}, {name: R/D}]
-content: [{name: "*"}, {name: "1/2"}]
-content_targets: [{content: "*", assign_to: [{group: All}]}, {content: "1/2", assign_to: [{group: All}, {group: R/D}]}]
-"""
-
-
-def test_every_address_of_a_plan_can_be_pasted(tmp_path: Path) -> None:
-    """It means that resource alone, though its name has wildcards and slashes, and though nothing declares it."""
-    it = Project(tmp_path, STARRED, "ownership: {groups: ['Own*'], content_targets: all}\n")
-    who = "members: [bo@x.example]"
-    it.write(f"groups: [{{name: All, {who}}}, {{name: A*, {who}}}, {{name: R/D, {who}}}]\n")
-    whole = [str(change.address) for change in it.plan().changes]
-    assert {"group/A*", "group/R/D", "group/Own *", "content_target/1/2 -> group/R/D"} <= set(whole)
-    for address in whole:
-        rest = it.plan(excluded=(address,))
-        assert [str(change.address) for change in rest.changes] == [one for one in whole if one != address]
-    only = it.plan(only=("group/A*",))
-    assert [str(change.address) for change in only.changes] == ["group/A*"]
-    assert [str(change.address) for change in it.plan(only=only.selection.only).changes] == ["group/A*"]
-
-
-@pytest.mark.parametrize(
-    ("option", "members"),
-    [("--only=group/*", "bo@acme.example"), ("--except=user/*", "bo@acme.example, anna@new.example")],
-    ids=["removed", "unchanged"],
-)
-def test_a_person_whose_rename_is_not_selected_keeps_the_live_email(tmp_path: Path, option: str, members: str) -> None:
-    """A group may lose the person, or keep them under the e-mail that a later plan sets."""
-    seed = """
-people: [{email: anna@acme.example}, {email: bo@acme.example}]
-groups: [{name: A, members: [anna@acme.example, bo@acme.example]}]
-"""
-    project = Project(tmp_path, seed, "")
-    project.write(
-        f"users: [{{email: anna@new.example, previously: [anna@acme.example]}}]\n"
-        f"groups: [{{name: A, members: [{members}]}}]\n"
-    )
-    shown = lmsconf(tmp_path, "plan", option).out
-    assert ("- anna@acme.example" in shown) is ("anna" not in members)
-    assert "- anna@new.example" not in shown
-    assert lmsconf(tmp_path, "apply", "--auto-approve", option).code == ExitCode.OK

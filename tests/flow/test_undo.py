@@ -37,6 +37,10 @@ def started(tmp_path: Path, manifests: str, seed: str = SEED) -> Project:
     return project
 
 
+def undo_plan(project: Project, run: str = "latest") -> str:
+    return lmsconf(project.root, "plan", "--undo", run, code=0).out
+
+
 def undone(project: Project) -> str:
     """Plans the way back from the latest run and applies it; returns the plan as text."""
     planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
@@ -235,7 +239,7 @@ def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by
     )
     body = answers_body(project, {held_ids(project)["Floor"]: ("TEXT", by_hand)})
     project.send("users.update-custom-field-choice", {"userId": "u-anna"}, body)
-    text = undone(project) if not kept else lmsconf(project.root, "plan", "--undo", "latest").out
+    text = undo_plan(project) if kept else undone(project)
     assert ("custom_field/Floor: it is not deleted: 1 person has answered it since the run" in text) is kept
     assert ("[undo/conflict]" in text) is kept
     assert ("custom_field/Floor will be deleted" in text) is not kept
@@ -282,7 +286,7 @@ def test_an_assignment_that_others_have_made_again_is_left_alone(tmp_path: Path)
     """A deleted one that is live again with other terms keeps those, and the undo shows both."""
     project = started(tmp_path, "absent: {content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]}")
     project.send("content-targets.create", None, {"contentId": "c-1", "targetId": "g-1"})
-    planned = lmsconf(project.root, "plan", "--undo", "latest").out
+    planned = undo_plan(project)
     assert "GDPR basics -> group/Coaches: it has changed since the run, and is left alone [undo/conflict]" in planned
     assert "comes back" not in planned
     assert "No changes." in planned
@@ -291,14 +295,14 @@ def test_an_assignment_that_others_have_made_again_is_left_alone(tmp_path: Path)
 def test_an_assignment_that_others_have_made_again_as_it_was_is_not_told(tmp_path: Path) -> None:
     """Nothing of it is undone, so the undo says nothing of it."""
     project = started(tmp_path, "absent: {content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]}")
-    assert "comes back with another id" in lmsconf(project.root, "plan", "--undo", "latest").out
+    assert "comes back with another id" in undo_plan(project)
     [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
     project.write(
         "content_targets: [{content: GDPR basics, mandatory: true, visible_until: '2030-06-30T12:00:00Z',"
         " assign_to: [{group: Coaches}]}]"
     )
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
-    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    planned = undo_plan(project, journal.stem)
     assert "Nothing is left to undo of the run" in planned
     assert "comes back" not in planned
 
@@ -330,14 +334,13 @@ def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
 def test_what_has_the_name_of_what_a_run_made_is_not_taken_for_it(tmp_path: Path) -> None:
     """Somebody has renamed the field of the run, and given its name to another: conditions on that one stay."""
     project = started(tmp_path, CHANGES["conditions"])
-    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
     project.write_options(OPTIONS + "dialect: {custom-fields.in-use: never}\n")
     project.settled("custom_fields: [{name: Old level, previously: [Level]}]")
     project.settled(
         "custom_fields: [{name: Level, type: CHOICE, choices: [A]}]\n"
         "smart_groups: [{name: Coders, conditions: [{field: Level, choices: [A]}]}]"
     )
-    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    planned = undo_plan(project)
     assert "conditions has changed since the run, and is left alone" in planned
     assert 'The run made: [{"choices": ["A"], "field": "Old level"}]. Live now: [{"field": "Level"' in planned
     assert "The run made: Level. Live now: Old level." in planned
@@ -347,9 +350,8 @@ def test_what_has_the_name_of_what_a_run_made_is_not_taken_for_it(tmp_path: Path
 def test_values_follow_what_others_have_renamed_since(tmp_path: Path) -> None:
     """A condition on a field, and on a choice, that go by other names since comes back with those names."""
     project = started(tmp_path, CHANGES["conditions"])
-    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
     project.settled("custom_fields: [{name: Mark, previously: [Grade], choices: [{name: Best, previously: [G1]}, G2]}]")
-    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    planned = undo_plan(project)
     assert "[undo/conflict]" not in planned
     assert "+ Mark is Best\n" in planned
 
@@ -357,9 +359,8 @@ def test_values_follow_what_others_have_renamed_since(tmp_path: Path) -> None:
 def test_an_answer_that_others_have_given_in_the_place_of_a_deleted_one_stays(tmp_path: Path) -> None:
     """The choice that the run deleted comes back, and nobody gets it back who has picked another since."""
     project = started(tmp_path, "custom_fields: [{name: Dept, choices: [Sales, IT]}]")
-    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
     project.settled("users: [{email: mo@acme.example, answers: {Dept: IT}}]")
-    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    planned = undo_plan(project)
     assert "answers has changed since the run, and is left alone [undo/conflict]" in planned
     assert "Before the run: HR. The run made: nothing. Live now: IT." in planned
 
@@ -401,18 +402,14 @@ def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:
     assert (mo["first_name"], mo["manager"]) == ("Mo", True)
 
 
-@pytest.mark.parametrize(
-    "manifests",
-    [
-        "absent: {content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]}",
-        "content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]",
-    ],
-    ids=["deleted", "changed"],
-)
+TO_MO = "content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]"
+ASSIGNED = SEED.partition("content_targets:")[0] + TO_MO.replace("assign_to", "mandatory: true, assign_to")
+
+
+@pytest.mark.parametrize("manifests", [f"absent: {{{TO_MO}}}", TO_MO], ids=["deleted", "changed"])
 def test_an_assignment_to_a_person_comes_back_whatever_its_type_is_called(tmp_path: Path, manifests: str) -> None:
     """All groups are kept, so an id that none of them has is that of the person."""
-    assigned = "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{user: mo@acme.example}]}]"
-    project = Project(tmp_path, SEED.partition("content_targets:")[0] + assigned, OPTIONS)
+    project = Project(tmp_path, ASSIGNED, OPTIONS)
     assert lmsconf(project.root, "snapshot", "seeded.json").code == 0
     with closing(sqlite3.connect(tmp_path / "workspace.db")) as store, store:
         store.execute("UPDATE people SET first_name = 'Somebody'")  # The assignment has it for a label.
@@ -427,16 +424,12 @@ def test_an_assignment_to_a_person_comes_back_whatever_its_type_is_called(tmp_pa
 
 @pytest.mark.parametrize(
     ("manifests", "left"),
-    [
-        ("absent: {content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]}", "created again"),
-        ("content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]", "changed back"),
-    ],
+    [(f"absent: {{{TO_MO}}}", "created again"), (TO_MO, "changed back")],
     ids=["deleted", "changed"],
 )
 def test_an_assignment_to_an_unknown_audience_does_not_come_back(tmp_path: Path, manifests: str, left: str) -> None:
     """Where the kept state does not name its audience, it is left alone, and nobody else gets the content."""
-    assigned = "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{user: mo@acme.example}]}]"
-    project = started(tmp_path, manifests, SEED.partition("content_targets:")[0] + assigned)
+    project = started(tmp_path, manifests, ASSIGNED)
     [journal] = (tmp_path / ".lmsconf" / "runs").glob("*/*.jsonl")
     kept = journal.with_suffix(".before.json")
     snapshot = loads(kept.read_text())

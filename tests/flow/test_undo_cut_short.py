@@ -11,11 +11,8 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import loads
 from lmsconf.planner.undo.kept_state import pre_image
-from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
-from .project import Project
+from .project import Project, planned_by
 from .shell import lmsconf
 from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, held_ids, started
 
@@ -54,33 +51,39 @@ def cut_short(project: Project, dies_at: int, *, unsent: bool, file: str | None 
 
     unsent: it dies before that call is sent. file: a saved plan to apply instead of the manifests.
     """
-    settings = project.settings
-    with Connection(settings) as connection:
-        applier = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
-        plan = (
-            applier.plan(load_manifests(settings), settings.policy)
-            if file is None
-            else loads((project.root / file).read_text(encoding="utf-8"))
-        )
-        before = pre_image(plan, refuse_stale_plan(applier, plan))
+    with project.reader(parallelism=1) as reader:
+        plan = planned_by(reader) if file is None else loads((project.root / file).read_text(encoding="utf-8"))
+        before = pre_image(plan, refuse_stale_plan(reader, plan))
         journal = MortalJournal.begin(project.root, plan, meta={}, **KEPT, pre_image=before)
         assert isinstance(journal, MortalJournal)
         journal.dies_at, journal.unsent = dies_at, unsent
         with journal, pytest.raises(Killed):
-            execute(applier, plan, meta={}, journal=journal)
+            execute(reader, plan, meta={}, journal=journal)
     return len(plan.calls)
+
+
+def undo(project: Project, run: str = "latest") -> str:
+    """Plans the way back, in which nothing is left alone, and applies it; returns the plan as text."""
+    planned = lmsconf(project.root, "plan", "--undo", run, "--out", "undo.json", code=0)
+    assert "[undo/conflict]" not in planned.out, planned.out
+    if json.loads((project.root / "undo.json").read_text())["calls"]:
+        lmsconf(project.root, "apply", "undo.json", code=0)
+    return planned.out
+
+
+def prepared(root: Path, manifests: str, options: str = OPTIONS, seed: str = SEED) -> Project:
+    """A project in which these manifests are not applied yet, and what the workspace holds in `before.json`."""
+    project = Project(root, seed, options)
+    project.write(manifests)
+    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    return project
 
 
 def assert_undone(root: Path, manifests: str, options: str, dies_at: int, *, unsent: bool = False) -> int:
     """Cuts a run short in a project of its own, and undoes it. Returns how many calls the run has."""
-    project = Project(root, SEED + MORE_SEED, OPTIONS + options)
-    project.write(manifests)
-    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    project = prepared(root, manifests, OPTIONS + options, SEED + MORE_SEED)
     calls = cut_short(project, dies_at, unsent=unsent)
-    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
-    assert "[undo/conflict]" not in planned.out, (dies_at, planned.out)
-    if json.loads((project.root / "undo.json").read_text())["calls"]:
-        lmsconf(project.root, "apply", "undo.json", code=0)
+    undo(project)
     assert_as_before(project)
     return calls
 
@@ -95,41 +98,32 @@ def test_an_assignment_that_a_run_only_deleted_is_created_again(tmp_path: Path, 
 
 def test_an_application_that_the_run_did_not_come_to_is_left_alone(tmp_path: Path) -> None:
     """The run dies before it adds the second one, and somebody adds that by hand: the undo removes the first alone."""
-    project = Project(tmp_path, SEED, OPTIONS)
-    project.write("users: [{email: anna@acme.example, applications: {include: [analyse, create]}}]")
+    project = prepared(tmp_path, "users: [{email: anna@acme.example, applications: {include: [analyse, create]}}]")
     assert cut_short(project, 1, unsent=False) == 2
     project.send("user-access.set", {"userId": "u-anna", "action": "ADD"}, {"applicationId": "create"})
-    assert lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json").code == 0
-    assert lmsconf(project.root, "apply", "undo.json").code == 0
+    undo(project)
     [anna] = [one for one in held(project)["user"] if one["email"] == "anna@acme.example"]
     assert anna["applications"] == ["create", "learn"]
 
 
 def test_a_planned_name_that_others_gave_is_undone_too(tmp_path: Path) -> None:
     """The run dies before it renames a group, and somebody does that by hand: the undo gives its earlier name back."""
-    project = Project(tmp_path, SEED, OPTIONS)
-    project.write("groups: [{name: Others, id: g-1, members: {include: [root@acme.example]}}, {name: Thirds, id: g-2}]")
-    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    others = "{name: Others, id: g-1, members: {include: [root@acme.example]}}"
+    project = prepared(tmp_path, f"groups: [{others}, {{name: Thirds, id: g-2}}]")
     assert cut_short(project, 2, unsent=True) == 3
     for id, name in (("g-2", "Thirds"), ("g-1", "Others")):
         project.send("manual-groups.rename", {"groupId": id}, {"name": name})
-    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
-    assert "[undo/conflict]" not in planned.out
-    assert lmsconf(project.root, "apply", "undo.json").code == 0
+    undo(project)
     assert_as_before(project)
 
 
 @pytest.mark.parametrize("parts", ["include: [analyse, create]", "include: [analyse], exclude: [learn]"])
 def test_a_new_person_whose_applications_were_changed_in_part_is_archived(tmp_path: Path, parts: str) -> None:
     """The run dies before the second change: what it did not come to is no change that others have made."""
-    project = Project(tmp_path, SEED, OPTIONS)
-    project.write(
-        f"users: [{{email: new@acme.example, first_name: A, last_name: B, language: en, applications: {{{parts}}}}}]"
-    )
+    named = "email: new@acme.example, first_name: A, last_name: B, language: en"
+    project = prepared(tmp_path, f"users: [{{{named}, applications: {{{parts}}}}}]")
     assert cut_short(project, 2, unsent=False) == 3
-    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
-    assert "[undo/conflict]" not in planned.out
-    assert lmsconf(project.root, "apply", "undo.json").code == 0
+    undo(project)
     [new] = [one for one in held(project)["user"] if one["email"] == "new@acme.example"]
     assert new["archived"] is True
 
@@ -137,8 +131,8 @@ def test_a_new_person_whose_applications_were_changed_in_part_is_archived(tmp_pa
 @pytest.mark.parametrize("by_others", [False, True])
 def test_a_new_group_that_was_filled_in_part_is_deleted(tmp_path: Path, by_others: bool) -> None:
     """The run dies before it adds the second member; a member that others have added keeps the group."""
-    project = Project(tmp_path, SEED, OPTIONS + "dialect: {manual-groups.add.batch: 1}\n")
-    project.write("groups: [{name: Fresh, members: [anna@acme.example, mo@acme.example]}]")
+    filled = "groups: [{name: Fresh, members: [anna@acme.example, mo@acme.example]}]"
+    project = prepared(tmp_path, filled, OPTIONS + "dialect: {manual-groups.add.batch: 1}\n")
     assert cut_short(project, 3, unsent=True) == 3
     if by_others:
         project.send("manual-groups.add-members", {"groupId": held_ids(project)["Fresh"]}, {"userIds": ["u-vera"]})
@@ -163,10 +157,7 @@ def test_an_undo_that_was_cut_short_is_completed(
     assert lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json").code == 0
     assert cut_short(project, dies_at, unsent=unsent, file="undo.json") == calls
     run = json.loads((project.root / "undo.json").read_text())["undo_of"]["run"]
-    planned = lmsconf(project.root, "plan", "--undo", run, "--out", "rest.json")
-    assert f"Plan: 0 to create, {changed} to change, 0 to delete" in planned.out
-    assert "[undo/conflict]" not in planned.out
-    assert lmsconf(project.root, "apply", "rest.json").code == 0
+    assert f"Plan: 0 to create, {changed} to change, 0 to delete" in undo(project, run)
     assert_as_before(project)
 
 
@@ -177,8 +168,7 @@ def test_an_undo_that_was_cut_short_gives_answers_back_beside_a_choice_that_othe
     cut_short(project, 2, unsent=True, file="undo.json")
     run = json.loads((project.root / "undo.json").read_text())["undo_of"]["run"]
     project.settled("custom_fields: [{name: Dept, choices: [Sales, HR, {name: Law, previously: [IT]}]}]")
-    assert lmsconf(project.root, "plan", "--undo", run, "--out", "rest.json").code == 0
-    assert lmsconf(project.root, "apply", "rest.json").code == 0
+    undo(project, run)
     before, after = held(project, "before.json"), held(project)
     assert after["user"] == before["user"]
 
@@ -214,35 +204,14 @@ MIGRATION_OPTIONS = "guards: off\ndialect: {custom-fields.in-use: %s}\n"
 CALLS = 7
 
 
-def made(root: Path, in_use: str) -> Project:
-    """A project in which the migration is declared, and what the workspace holds in `before.json`."""
-    project = Project(root, MIGRATION_SEED, MIGRATION_OPTIONS % in_use)
-    project.write(MIGRATION)
-    assert lmsconf(project.root, "snapshot", "before.json").code == 0
-    return project
-
-
-def undo(project: Project) -> str:
-    """Plans the way back from the latest run, applies it, and returns the plan as text."""
-    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
-    if json.loads((project.root / "undo.json").read_text())["calls"]:
-        lmsconf(project.root, "apply", "undo.json", code=0)
-    return planned.out
-
-
-def differing(project: Project) -> list[str]:
-    before, after = held(project, "before.json"), held(project)
-    return [f"{before.get(key)}\n{after[key]}" for key in after if after[key] != before.get(key)]
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("in_use", ["condition", "removed-choice"])
 def test_a_migration_is_undone(tmp_path: Path, in_use: str) -> None:
     """The old field is there again with every answer and condition, and the new one is deleted."""
-    project = made(tmp_path, in_use)
+    project = prepared(tmp_path, MIGRATION, MIGRATION_OPTIONS % in_use, MIGRATION_SEED)
     lmsconf(project.root, "apply", "--auto-approve", code=0)
-    assert "[undo/conflict]" not in undo(project)
-    assert differing(project) == []
+    undo(project)
+    assert_as_before(project)
 
 
 @pytest.mark.sampled
@@ -251,7 +220,7 @@ def test_a_migration_is_undone(tmp_path: Path, in_use: str) -> None:
 @pytest.mark.parametrize("place", range(1, CALLS + 1))
 def test_a_migration_that_was_cut_short_is_undone(tmp_path: Path, in_use: str, unsent: bool, place: int) -> None:
     """Whichever call the process died at."""
-    project = made(tmp_path, in_use)
+    project = prepared(tmp_path, MIGRATION, MIGRATION_OPTIONS % in_use, MIGRATION_SEED)
     assert cut_short(project, place, unsent=unsent) == CALLS
-    assert "[undo/conflict]" not in undo(project)
-    assert differing(project) == []
+    undo(project)
+    assert_as_before(project)

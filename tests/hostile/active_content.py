@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
-from itertools import islice
 from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
@@ -78,36 +77,30 @@ class _Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         self.active.append(f"/{tag}")
 
-    def handle_comment(self, data: str) -> None:
-        self.active.append("comment")
-
-    def handle_decl(self, decl: str) -> None:
+    def _other(self, data: str) -> None:
         self.active.append("declaration")
 
-    def handle_pi(self, data: str) -> None:
-        self.active.append("instruction")
-
-    def unknown_decl(self, data: str) -> None:
-        self.active.append("declaration")
+    handle_comment = handle_decl = handle_pi = unknown_decl = _other
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
 
 
-def html(found: str) -> list[str]:
-    """The tags and attributes of a page, and what is raw in it."""
+def _page(found: str) -> _Page:
     page = _Page()
     page.feed(found)
     page.close()
-    return [*page.active, *text(found)]
+    return page
+
+
+def html(found: str) -> list[str]:
+    """The tags and attributes of a page, and what is raw in it."""
+    return [*_page(found).active, *text(found)]
 
 
 def html_words(found: str) -> str:
     """What a page says."""
-    page = _Page()
-    page.feed(found)
-    page.close()
-    return "".join(page.words)
+    return "".join(_page(found).words)
 
 
 def xml_words(found: str) -> str:
@@ -141,7 +134,6 @@ JUDGES: Mapping[str, Callable[[str], list[str]]] = {
 # ruff: noqa: E501  # one line a family of names reads best
 
 
-WANTED = 300
 ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
 
 TERMINAL = [
@@ -203,6 +195,6 @@ def _all() -> Iterator[str]:
     yield from (f"{one}{other}" for one, other in zip(MARKDOWN, reversed(HTML), strict=False))
 
 
-NAMES: list[str] = list(islice(dict.fromkeys(_all()), max(WANTED, len({*_all()}))))
+NAMES: list[str] = list(dict.fromkeys(_all()))
 HALF = ["\ud800", "a\udc00b", "\udfff\ud800"]
 """Half characters: no UTF-8 holds them, but an escape in JSON does."""

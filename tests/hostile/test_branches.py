@@ -9,18 +9,20 @@ import json
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from socketserver import BaseRequestHandler, TCPServer
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
+from cli.served import served
+from texts import text_of
 
 from lmsconf.cli import app, run_command_line
-from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
-from lmsconf.workspace.connection import fill_if_empty
 
 TOKEN = "t0ken-of-the-base"
 CANARY = "c4n4ry-0utside"
@@ -28,16 +30,17 @@ BASE = "{env: LMSCONF_KEY}"
 MANIFEST = "groups: [{name: Coaches, members: []}]\n"
 
 
+PLANTS: dict[str, dict[str, Any]] = yaml.safe_load(text_of(__file__, "branches.yaml"))
+
+
 class Recording(Sandbox):
     """The workspace that the base names, which keeps what credentials it was shown."""
+
+    shown: set[str]
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         self.shown.add(headers.get("authorization", ""))
         return super().answer(method, path, query, headers, body)
-
-    def __init__(self, *arguments: object, **options: object) -> None:
-        self.shown: set[str] = set()
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]  # whatever the class takes
 
 
 @dataclass
@@ -48,149 +51,67 @@ class Branch:
     outside: Path
     url: str
     evil: str
-    files: set[Path] = field(default_factory=set)
+    shown: set[str]
+    """The credentials that the workspace of the base was shown."""
 
     @property
     def root(self) -> Path:
         return self.top / "lms"
 
-    def write(self, name: str, text: str) -> Path:
+    def plant(
+        self,
+        bare: str | None = None,
+        links: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+        people: str | None = None,
+        project: Mapping[str, str] | None = None,
+    ) -> None:
+        """What a case says. people: the list that a group takes its members from."""
+        for name, target in (links or {}).items():
+            self.link(name, target)
+        for name, text in (files or {}).items():
+            self.write(name, text)
+        if bare is not None:  # a repository among the files of the branch, which a commit can hold
+            self.write("HEAD", "ref: refs/heads/main\n")
+            self.write("config", f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = ..\n{bare}")
+            self.write("objects/keep", "")
+            self.write("refs/heads/main", "1" * 40 + "\n")
+        if people is not None:
+            members = f"{{file: {json.dumps(people)}, column: email}}"
+            self.write("manifests/all.yaml", f"groups: [{{name: Coaches, members: {members}}}]\n")
+        if project is not None:
+            self.project(**project)
+
+    def write(self, name: str, text: str) -> None:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
+        path.write_text(self._here(text), encoding="utf-8")
 
-    def link(self, name: str, target: str | Path) -> None:
+    def link(self, name: str, target: str) -> None:
         path = self.root / name
         if path.is_dir():
             (path / "all.yaml").unlink()
             path.rmdir()
         path.unlink(missing_ok=True)
-        path.symlink_to(target)
+        path.symlink_to(self._here(target))
 
-    def project(self, *, url: str | None = None, token: str = BASE, more: str = "") -> None:
-        said = json.dumps(self.url if url is None else url)
-        self.write("lmsconf.yaml", f"workspaces:\n  p: {{url: {said}, token: {token}}}\ndefault_workspace: p\n{more}")
+    def _here(self, text: str) -> str:
+        host = urlsplit(self.evil)
+        for word, meant in (
+            *(("OUTSIDE", str(self.outside)), ("TOOL", str(self.outside / "tool"))),
+            *(("EVIL_HOST", host.netloc), ("EVIL_PORT", str(host.port)), ("EVIL", self.evil), ("URL", self.url)),
+        ):
+            text = text.replace(word, meant)
+        return text
+
+    def project(self, url: str = "URL", token: str = BASE, more: str = "") -> None:
+        workspace = f"{{url: {json.dumps(url)}, token: {token}}}"
+        self.write("lmsconf.yaml", f"workspaces:\n  p: {workspace}\ndefault_workspace: p\n{more}")
 
 
 def git(folder: Path, *arguments: str) -> None:
     who = ("-c", "user.name=x", "-c", "user.email=x@x.example", "-c", "commit.gpgsign=false")
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
-
-
-def bare(branch: Branch, config: str) -> None:
-    """A bare repository among the files of the branch, which a commit can hold."""
-    branch.write("HEAD", "ref: refs/heads/main\n")
-    branch.write("config", f"[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = ..\n{config}")
-    branch.write("objects/keep", "")
-    branch.write("refs/heads/main", "1" * 40 + "\n")
-
-
-def runs(branch: Branch) -> str:
-    return str(branch.outside / "tool")
-
-
-def people(file: str) -> str:
-    return f"groups: [{{name: Coaches, members: {{file: {json.dumps(file)}, column: email}}}}]\n"
-
-
-Plant = Callable[[Branch], object]
-PLANTS: dict[str, Plant] = {
-    # git
-    "bare: fsmonitor": lambda b: bare(b, f"\tfsmonitor = {runs(b)}\n"),
-    "bare: ssh": lambda b: bare(
-        b,
-        f"\tsshCommand = {runs(b)}\n[extensions]\n\tpartialClone = o\n"
-        '[remote "o"]\n\turl = ssh://x.invalid/x\n\tpromisor = true\n',
-    ),
-    "bare: upload-pack": lambda b: bare(
-        b, f'[extensions]\n\tpartialClone = o\n[remote "o"]\n\turl = .\n\tpromisor = true\n\tuploadpack = {runs(b)}\n'
-    ),
-    "bare: hooks": lambda b: bare(b, f"\thooksPath = {b.outside}\n\tpager = {runs(b)}\n[include]\n\tpath = ../key\n"),
-    "git: attributes": lambda b: b.write(".gitattributes", "* filter=x diff=x\n"),
-    "git: submodule": lambda b: b.write("../.gitmodules", f'[submodule "x"]\n\tpath = lms\n\turl = ext::{runs(b)}\n'),
-    "git: folder main": lambda b: (
-        b.write("../main/lmsconf.yaml", f"workspaces: {{p: {{url: '{b.evil}', token: {{env: LMSCONF_KEY}}}}}}\n"),
-        b.project(url=b.evil),
-    ),
-    "git: file named as an option": lambda b: b.write(f"--upload-pack={Path(runs(b)).name}", ""),
-    # links
-    "link: project file": lambda b: b.link("lmsconf.yaml", b.outside / "key"),
-    "link: project file, relative": lambda b: b.link("lmsconf.yaml", "../../outside/project.yaml"),
-    "link: manifests": lambda b: b.link("manifests", b.outside),
-    "link: a manifest": lambda b: b.link("manifests/more.yaml", b.outside / "key"),
-    "link: a folder of manifests": lambda b: b.link("manifests/more", "../../../outside"),
-    "link: CSV": lambda b: (
-        b.link("people.csv", b.outside / "people.csv"),
-        b.write("manifests/all.yaml", people("../people.csv")),
-    ),
-    "link: CSV that is a key": lambda b: (
-        b.link("people.csv", b.outside / "key"),
-        b.write("manifests/all.yaml", people("../people.csv")),
-    ),
-    "link: seed": lambda b: (
-        b.link("seed.yaml", b.outside / "key"),
-        b.project(url="sandbox:", token="{env: A}, seed: seed.yaml"),
-    ),
-    "link: database": lambda b: (b.link("w.db", b.outside / "w.db"), b.project(url="sandbox:w.db")),
-    "link: the journal": lambda b: b.link(".lmsconf", b.outside),
-    "path: CSV above": lambda b: b.write("manifests/all.yaml", people("../../../outside/people.csv")),
-    "path: CSV, absolute": lambda b: b.write("manifests/all.yaml", people(str(b.outside / "people.csv"))),
-    # where requests go
-    "url: another host": lambda b: b.project(url=b.evil),
-    "url: a name and a host": lambda b: b.project(url=f"{b.url}@{urlsplit(b.evil).netloc}"),
-    "url: another name of this machine": lambda b: b.project(url=b.evil.replace("127.0.0.1", "localhost")),
-    "url: a new default": lambda b: b.write(
-        "lmsconf.yaml",
-        f"workspaces:\n  p: {{url: '{b.url}', token: {{env: LMSCONF_KEY}}}}\n"
-        f"  q: {{url: '{b.evil}', token: {{env: LMSCONF_KEY}}}}\ndefault_workspace: q\n",
-    ),
-    "url: an anchor": lambda b: b.write(
-        "lmsconf.yaml",
-        f"x-a: &a {{url: '{b.evil}', token: {{env: LMSCONF_KEY}}}}\nworkspaces: {{p: *a}}\ndefault_workspace: p\n",
-    ),
-    "url: sandbox outside": lambda b: b.project(url="sandbox:../../outside/w.db"),
-    "url: sandbox, absolute": lambda b: b.project(url=f"sandbox:{b.outside}/w.db"),
-    "dialect: a path": lambda b: b.project(more=f"dialect: {{paging.limit: 7}}\nvars: {{x: '{b.evil}'}}\n"),
-    # tokens
-    "token: another variable": lambda b: b.project(token="{env: AWS_SECRET_ACCESS_KEY}"),
-    "token: the key of plans": lambda b: b.project(token="{env: LMSCONF_PLAN_KEY}"),
-    "token: a file above": lambda b: b.project(token="{file: ../../outside/token}"),
-    "token: a file, absolute": lambda b: b.project(token=f"{{file: '{b.outside}/token'}}"),
-    "token: a file of the home folder": lambda b: b.project(token="{file: ~/token}"),
-    "token: a linked file": lambda b: (b.link("token", b.outside / "token"), b.project(token="{file: token}")),
-    "token: a linked folder": lambda b: (b.link("vault", b.outside), b.project(token="{file: vault/token}")),
-    # commands
-    "command: a program": lambda b: b.project(token=f"{{command: ['{runs(b)}']}}"),
-    "command: a program above": lambda b: b.project(token="{command: [../../outside/tool]}"),
-    "command: a shell": lambda b: b.project(token=f"{{command: [sh, -c, '{runs(b)}']}}"),
-    "command: a file of the branch": lambda b: (
-        b.write("token.sh", f"{runs(b)}; echo {TOKEN}\n"),
-        b.project(token="{command: [sh, token.sh]}"),
-    ),
-    # settings, expansion
-    "settings: manifests above": lambda b: b.project(more="manifests: ../../outside\n"),
-    "settings: manifests, absolute": lambda b: b.project(more=f"manifests: '{b.outside}'\n"),
-    "settings: a zone that is a file": lambda b: b.project(more="timezone: ../../outside/key\n"),
-    "settings: guards off": lambda b: b.project(more="guards: off\nlock: {owner: x}\n"),
-    "expansion: url": lambda b: b.project(
-        url="https://$(LMSCONF_KEY).x.invalid", more=f"vars: {{LMSCONF_KEY: '{b.evil}'}}\n"
-    ),
-    "expansion: token file": lambda b: b.project(token="{file: $(f)}", more=f"vars: {{f: '{b.outside}/token'}}\n"),
-    "expansion: CSV": lambda b: (
-        b.project(more="vars: {f: ../../../outside/people.csv}\n"),
-        b.write("manifests/all.yaml", people("$(f)")),
-    ),
-    "expansion: environment": lambda b: b.write(
-        "manifests/all.yaml", "groups: [{name: '${AWS_SECRET_ACCESS_KEY} $AWS_SECRET_ACCESS_KEY `id`'}]\n"
-    ),
-    # names
-    "names: a workspace": lambda b: b.write(
-        "lmsconf.yaml", f"workspaces: {{'../../outside': {{url: '{b.evil}', token: {{file: ../../outside/token}}}}}}\n"
-    ),
-    "names: of files": lambda b: b.write("manifests/$(touch ran)\u001b[2J.yaml", MANIFEST),
-    "names: of groups": lambda b: b.write("manifests/all.yaml", "groups: [{name: '--out=../../outside/key'}]\n"),
-}
 
 
 class Stranger(TCPServer):
@@ -216,15 +137,7 @@ def evil() -> Iterator[Stranger]:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Recording]:
-    (tmp_path / "seed.yaml").write_text("groups: [{name: Other}]\n")
-    made = fill_if_empty(Recording(token=TOKEN), tmp_path / "seed.yaml")
-    yield made
-    made.close_workspace()
-
-
-@pytest.fixture
-def branch(tmp_path: Path, service: Recording, evil: Stranger, monkeypatch: pytest.MonkeyPatch) -> Iterator[Branch]:
+def branch(tmp_path: Path, evil: Stranger, monkeypatch: pytest.MonkeyPatch) -> Iterator[Branch]:
     """A branch that is still as its base, and the environment of the job that plans it."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -237,8 +150,11 @@ def branch(tmp_path: Path, service: Recording, evil: Stranger, monkeypatch: pyte
     environ = {"LMSCONF_KEY": TOKEN, "AWS_SECRET_ACCESS_KEY": CANARY, "LMSCONF_PLAN_KEY": CANARY * 3}
     for name, value in {**environ, "HOME": str(outside), "XDG_STATE_HOME": str(tmp_path / "state")}.items():
         monkeypatch.setenv(name, value)
-    with Server(service) as server:
-        made = Branch(tmp_path / "work", outside, server.url, f"http://127.0.0.1:{evil.server_address[1]}")
+    (tmp_path / "workspace.yaml").write_text("groups: [{name: Other}]\n")
+    with served(tmp_path, Recording, TOKEN) as (service, there):
+        service.shown = set()
+        hosts = (there["LMSCONF_URL"], f"http://127.0.0.1:{evil.server_address[1]}")
+        made = Branch(tmp_path / "work", outside, *hosts, service.shown)
         (outside / "project.yaml").write_text(
             f"workspaces: {{p: {{url: '{made.evil}', token: {{env: LMSCONF_KEY}}}}}}\n"
         )
@@ -269,16 +185,11 @@ COMMANDS = (
 )
 
 
-def test_there_are_forty() -> None:
-    """Of all sorts: git, links, url, token, command, settings, expansion, names."""
-    assert len(PLANTS) >= 40
-
-
-def test_an_innocent_branch_is_planned(branch: Branch, service: Recording, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_innocent_branch_is_planned(branch: Branch, capfd: pytest.CaptureFixture[str]) -> None:
     """The harness would see requests: the base's own workspace gets them, with the base's credential."""
     branch.write("manifests/all.yaml", MANIFEST.replace("Coaches", "Mentors"))
     assert [outcome(branch, capfd, *arguments)[0] for arguments in COMMANDS] == [0, 0, 0, 0]
-    assert service.shown == {f"Bearer {TOKEN}"}
+    assert branch.shown == {f"Bearer {TOKEN}"}
 
 
 @pytest.mark.sampled
@@ -286,7 +197,6 @@ def test_an_innocent_branch_is_planned(branch: Branch, service: Recording, capfd
 def test_a_hostile_branch_takes_nothing(
     planted: str,
     branch: Branch,
-    service: Recording,
     evil: Stranger,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -296,7 +206,7 @@ def test_a_hostile_branch_takes_nothing(
     Without a base it is the environment that names the hosts. It is so with LMSCONF_TOKEN set, too.
     """
     around = {path.name: path.read_bytes() for path in branch.outside.iterdir()}
-    PLANTS[planted](branch)
+    branch.plant(**PLANTS[planted])
     git(branch.top, "add", "--all", ".")
     git(branch.top, "commit", "-q", "--allow-empty", "-m", "change")
     told = [outcome(branch, capfd, *arguments) for arguments in COMMANDS]
@@ -310,5 +220,5 @@ def test_a_hostile_branch_takes_nothing(
         assert "Traceback" not in text
         assert code in (0, 1, 2, 64), text
     assert evil.visits == 0
-    assert service.shown <= {f"Bearer {TOKEN}"}
+    assert branch.shown <= {f"Bearer {TOKEN}"}
     assert {path.name: path.read_bytes() for path in branch.outside.iterdir()} == around

@@ -8,20 +8,21 @@ from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
+from cli.served import served
+from flow.project import Project
+from flow.shell import lmsconf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from texts import listed_cases
 from waiting import nobody_waits
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry_and_rate_limit import RetryPolicy
-from lmsconf.cli import app, run_command_line
 from lmsconf.documents.reports import problems_json
 from lmsconf.errors import ProblemsFound
 from lmsconf.project.settings import load_settings
 from lmsconf.render.text import problems_text
-from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
-from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.project_manifests import load_manifests
 
 from . import active_content
@@ -39,27 +40,22 @@ content: [{name: GDPR basics}]
 class Echo(Sandbox):
     """A service that says in each refusal what it was sent, and puts a pre-signed link into every row it lists.
 
-    fails: path → the status with which it is refused.
+    fails: path → the status with which it is refused. env: the environment that leads to it.
     """
 
     fails: Mapping[str, int] = {}
+    env: Mapping[str, str]
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        found = next((status for start, status in self.fails.items() if f"{method} {path}".startswith(start)), None)
-        if found is None:
-            found_answer = super().answer(method, path, query, headers, body)
-            if found_answer.status < 400:
-                return self._linked(found_answer)
-            found = found_answer.status
-        sent = headers.get("authorization", "")
-        return json_response(found, {"error": "no", "message": f"you sent {sent} for {LINK}", "headers": dict(headers)})
-
-    @staticmethod
-    def _linked(answer: SandboxResponse) -> SandboxResponse:
-        value = json.loads(answer.body) if answer.body else None
-        if not isinstance(value, dict | list):
-            return answer
-        return json_response(answer.status, _with_link(value))
+        status = next((status for start, status in self.fails.items() if f"{method} {path}".startswith(start)), None)
+        if status is None:
+            answer = super().answer(method, path, query, headers, body)
+            value = json.loads(answer.body) if answer.body else None
+            if answer.status < 400:
+                return json_response(answer.status, _with_link(value)) if isinstance(value, dict | list) else answer
+            status = answer.status
+        said = f"you sent {headers.get('authorization', '')} for {LINK}"
+        return json_response(status, {"error": "no", "message": said, "headers": dict(headers)})
 
 
 def _with_link(value: object) -> object:
@@ -73,45 +69,27 @@ _OPEN = ("customFields", "metadata")
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Echo]:
-    """The service, behind a port."""
-    (tmp_path / "seed.yaml").write_text(SEED)
-    service = fill_if_empty(Echo(token=TOKEN), tmp_path / "seed.yaml")
-    with Server(service):
-        yield service
-    service.close_workspace()
-
-
-@pytest.fixture
-def project(tmp_path: Path, service: Echo, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project that wants changes of that workspace."""
-    root = tmp_path / "project"
-    (root / "manifests").mkdir(parents=True)
-    (root / "lmsconf.yaml").write_text(
-        "workspaces: {here: {url: 'sandbox:'}}\nguards: {deletes: off, removals: off}\nsettle: 0s\n"
-    )
-    (root / "manifests" / "a.yaml").write_text(
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
+    """The service behind a port, and a project that wants changes of it."""
+    Project(tmp_path, SEED, "guards: {deletes: off, removals: off}\nsettle: 0s\n").write(
         "groups: [{name: Mentors, previously: [Coaches], members: []}, {name: New}]\nabsent: {groups: [Other]}\n"
         "content_targets: [{content: GDPR basics, assign_to: [everyone]}]\n"
     )
     nobody_waits(monkeypatch)
-    server = Server(service).start()
-    monkeypatch.setenv("LMSCONF_URL", server.url)
-    monkeypatch.setenv("LMSCONF_TOKEN", TOKEN)
-    yield root
-    server.stop()
-
-
-def written(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """The exit code of one command, and every byte that it wrote: to stdout, stderr and the project."""
-    code = run_command_line(app, ["-C", str(root), *arguments])
-    told = capsys.readouterr()
-    files = "".join(path.read_bytes().decode("utf-8", "replace") for path in root.rglob("*") if path.is_file())
-    return code, told.out + told.err + files
+    with served(tmp_path, Echo, TOKEN) as (service, env):
+        service.env = env
+        yield service
 
 
 def leaks(text: str) -> list[str]:
     return [canary for canary in CANARIES if canary in text]
+
+
+def leaking(root: Path, env: Mapping[str, str], *command: str, code: int | None = None) -> list[str]:
+    """What leaks into anything that a command wrote: to stdout, stderr and the project. code: what it exits with."""
+    ran = lmsconf(root, *command, env=env, code=code)
+    files = "".join(path.read_bytes().decode("utf-8", "replace") for path in root.rglob("*") if path.is_file())
+    return leaks(ran.out + ran.err + files)
 
 
 FORMATS = ["text", "json"]
@@ -119,80 +97,54 @@ FORMATS = ["text", "json"]
 
 @pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_succeeds(format: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_succeeds(format: str, service: Echo, tmp_path: Path) -> None:
     """Plans, snapshots, reports, journals and what is shown of them hold neither, where all goes well."""
-    plan, state, report = (str(project / name) for name in ("plan.json", "snapshot.json", "report.json"))
-    for arguments in (
-        ["plan", "--out", plan, "--format", format],
-        ["show", plan, "--format", format],
-        ["snapshot", state],
-        ["show", state, "--format", format],
-        ["doctor", "--format", format],
-        ["apply", plan, "--format", "json", "--output", report],
-        ["show", report, "--format", format],
-        ["plan", "--format", format],
+    for command in (
+        f"plan --out plan.json --format {format}",
+        f"show plan.json --format {format}",
+        "snapshot snapshot.json",
+        f"show snapshot.json --format {format}",
+        f"doctor --format {format}",
+        "apply plan.json --format json --output report.json",
+        f"show report.json --format {format}",
+        f"plan --format {format}",
     ):
-        code, text = written(project, capsys, *arguments)
-        assert code == 0, (arguments, text)
-        assert leaks(text) == [], arguments
-
-
-REFUSED = {
-    "reading, 401": {"GET ": 401},
-    "reading, 403": {"GET ": 403},
-    "reading, 404": {"GET ": 404},
-    "reading, 500": {"GET ": 500},
-    "creating, 400": {"POST /groups": 400},
-    "creating, 409": {"POST /groups": 409},
-    "creating, 500": {"POST /groups": 500},
-    "deleting, 403": {"DELETE ": 403},
-    "renaming, 422": {"PUT ": 422},
-    "assigning, 400": {"POST /content": 400},
-}
+        assert leaking(tmp_path, service.env, *command.split(), code=0) == [], command
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("refused", REFUSED)
-def test_what_is_refused(
-    refused: str, format: str, project: Path, service: Echo, capsys: pytest.CaptureFixture[str]
-) -> None:
+@listed_cases("fails")
+def test_what_is_refused(fails: Mapping[str, int], format: str, service: Echo, tmp_path: Path) -> None:
     """A service that repeats credential and link in its refusals does not get them into any output or file."""
-    service.fails = REFUSED[refused]
-    for arguments in (
+    service.fails = fails
+    for command in (
         ["plan", "--format", format],
         ["apply", "--auto-approve", "--format", format],
-        ["snapshot", str(project / "snapshot.json")],
+        ["snapshot", "snapshot.json"],
         ["doctor", "--format", format],
         # What `api` is answered where it is not refused is what it was asked to print, links too.
-        *([["api", "GET", "/groups"]] if "reading" in refused else []),
-        *([["api", "POST", "/groups", "--body", '{"name": "a"}']] if "creating" in refused else []),
+        *([["api", "GET", "/groups"]] if "GET " in fails else []),
+        *([["api", "POST", "/groups", "--body", '{"name": "a"}']] if "POST /groups" in fails else []),
     ):
-        _, text = written(project, capsys, *arguments)
-        assert leaks(text) == [], arguments
+        assert leaking(tmp_path, service.env, *command) == [], command
 
 
 @pytest.mark.parametrize("wrong", ["canary-tok/en+4711", "canary-" + "tok/en+4711==" + "x"])
-def test_a_wrong_token(
-    wrong: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_token(wrong: str, service: Echo, tmp_path: Path) -> None:
     """A credential that is refused is not shown either."""
-    monkeypatch.setenv("LMSCONF_TOKEN", wrong)
-    code, text = written(project, capsys, "plan")
-    assert code == 7
-    assert leaks(text) == []
-
-
-class Broken(httpx.BaseTransport):
-    """A network that fails as nobody foresaw."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        raise RuntimeError("a bug")
+    assert leaking(tmp_path, {**service.env, "LMSCONF_TOKEN": wrong}, "plan", code=7) == []
 
 
 def test_tracebacks() -> None:
     """An error that nobody foresaw leaves a traceback without the token, and no object on the way shows it."""
-    client = Client("https://lms.example", TOKEN, transport=Broken(), retry=RetryPolicy(sleep=lambda _: None))
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise RuntimeError("a bug")
+
+    client = Client(
+        "https://lms.example", TOKEN, transport=httpx.MockTransport(fail), retry=RetryPolicy(sleep=lambda _: None)
+    )
     with pytest.raises(RuntimeError) as raised:
         client.call("manual-groups.list")
     text = "".join(traceback.format_exception(raised.value))

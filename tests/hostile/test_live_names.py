@@ -1,36 +1,33 @@
 """Names that are live in the workspace, in every format of every view and in every command: nothing of them acts."""
 
+import builtins
+import collections.abc
 import json
+import types
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from enum import Enum
+from functools import cache, partial
 from io import StringIO
 from pathlib import Path
+from typing import Any, NewType, get_args, get_origin, get_type_hints
 
 import pytest
 from flow import shell
+from msgspec import Struct
 from msgspec.structs import replace
 
 import lmsconf.render
 from lmsconf.cli.output import report_problems
 from lmsconf.cli.terminal import progress_lines
-from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
+from lmsconf.errors import Problem
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallStatus, RunProgress
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, SharedChanges
-from lmsconf.model.outcomes import (
-    ApplyReport,
-    CallOutcome,
-    CallState,
-    JournalHeader,
-    RecordedCall,
-    RecordedRun,
-    RunEnding,
-    VerifiedScope,
-    VerifyMode,
-)
-from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, PlanScope, UnmanagedResources
-from lmsconf.model.problem_codes import Blocker
+from lmsconf.model.address import Address
+from lmsconf.model.calls import RunProgress
+from lmsconf.model.fleet import FleetIndex, FleetReport, SharedChanges
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
+from lmsconf.model.plan import Change, Plan
 from lmsconf.render import (
     APPLY_VIEWS,
     FLEET_VIEWS,
@@ -49,183 +46,88 @@ pytestmark = pytest.mark.sampled(day=8)
 ALL = [*NAMES, *HALF]
 PLAIN = [f"name {number}" if name.strip() else name for number, name in enumerate(ALL)]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
+SAID_BY_LMSCONF: Mapping[str, object] = {
+    **dict.fromkeys(("created_at", "expires_at", "started_at", "finished_at", "taken_at"), "2026-06-01T00:00:00Z"),
+    **dict.fromkeys(("digest", "plan_digest", "manifests_digest", "sha256", "previous_sha256"), "ab" * 32),
+    "code": "a/b",
+    "operation": "manual-groups.rename",
+    "method": "PUT",
+    "masked_digest": None,
+    "change": "lose",
+    "before": "mandatory",
+    "after": "none",
+}
+"""Fields whose texts are neither the service's nor a file's: moments, digests and words of lmsconf."""
 
 
-def changes(names: list[str]) -> Iterator[Change]:
-    """A change of every sort, with a name in every place that holds text."""
-    for number, name in enumerate(names):
-        address = Address.of(list(KINDS)[number % len(KINDS)], name)
-        form = {
+def filled(kind: Any, name: str, number: int) -> Any:
+    """A value of a type of the model with that name in the place of every text, and the choice of that number."""
+    first, *_ = get_args(kind) or (kind,)
+    if kind in (Any, object):
+        return {
             "description": name,
             "members": [name, name],
             "choices": [{"name": name, "id": name}],
             name: name,
             "conditions": [{"field": name, "choices": [name, name], "system_condition": name}],
         }
-        action = list(Action)[number % len(Action)]
-        yield Change(
-            address=address,
-            action=action,
-            id=RemoteId(name),
-            about={name: name, "owner": [name]},
-            source=SourceLocation(name, 1, 1),
-            before=None if action is Action.CREATE else form,
-            after=None if action is Action.DELETE else form,
-            fields=(
-                FieldChange(path=name, before=name, after=name),
-                FieldChange(path="members", added=(name, {"name": name, "k": name}), removed=(name,)),
-            ),
-            problems=(problem(name),),
-            defaults=(name,),
-            reason=name,
-        )
+    match get_origin(kind):
+        case None if isinstance(kind, NewType) or kind is str:
+            return name
+        case builtins.tuple:
+            return (filled(first, name, number),)
+        case collections.abc.Mapping:
+            return {name: filled(get_args(kind)[1], name, number)}
+        case types.UnionType | typing.Union:
+            return filled(first, name, number)
+        case typing.Literal:
+            return first
+    if issubclass(kind, Struct):
+        hints = _hints(kind)
+        texts = {field for field in kind.__struct_fields__ if str in (hints[field], *get_args(hints[field]))}
+        said = {**SAID_BY_LMSCONF, "address": str(filled(Address, name, number)), "hint": f"{name}\n{name}"}
+        own = {field: text for field, text in said.items() if field in texts}
+        rest = {*kind.__struct_fields__} - own.keys()
+        return kind(**own, **{field: filled(hints[field], name, number) for field in rest})
+    if issubclass(kind, Enum):
+        return list(kind)[number % len(kind)]
+    if issubclass(kind, Address):
+        return Address.of(list(KINDS)[number % len(KINDS)], name)
+    return {bool: False, int: 1, float: 1.0, datetime: NOW, Path: Path("journal")}[kind]
 
 
-def problem(name: str) -> Problem:
-    return Problem(
-        code="a/b",
-        message=name,
-        severity=Severity.WARNING,
-        hint=f"{name}\n{name}",
-        source=SourceLocation(name, 2),
-        address=str(Address.of("group", name)),
-    )
+_hints = cache(get_type_hints)
 
 
-def plan(names: list[str]) -> Plan:
-    """A plan full of names."""
-    addresses = tuple(Address.of("group", name) for name in names)
-    return Plan(
-        workspace=names[0],
-        url=names[1],
-        people=1,
-        created_at="2026-06-01T00:00:00Z",
-        expires_at="2026-03-08T08:00:00Z",
-        policy={},
-        manifests_digest="ab" * 32,
-        manifests_files=tuple(names),
-        selection=PlanScope(only=tuple(names), excluded=tuple(names)),
-        offline=True,
-        timezone=names[2],
-        changes=tuple(changes(names)),
-        calls=tuple(
-            Call(
-                id=f"c{n}",
-                address=Address.of("group", name),
-                operation="manual-groups.rename",
-                method="PUT",
-                path=f"/{name}",
-                query={name: name},
-                body={name: name},
-            )
-            for n, name in enumerate(names)
-        ),
-        guards=tuple(
-            GuardResult(name=name, limit={name: name}, total=1, tripped=True, allow=f"{name}=1", reason=name)
-            for name in names
-        ),
-        unmanaged=tuple(UnmanagedResources(kind="group", addresses=(one,)) for one in addresses),
-        fingerprints={str(one): "5f" * 32 for one in addresses},
-        problems=tuple(map(problem, names)),
-        left_out=addresses,
-        measures=tuple(GuardCount(guard="removals", of=name, taken=1, size=1) for name in names),
-    )
-
-
-def apply_report(names: list[str]) -> ApplyReport:
-    """A report full of names."""
-    statuses = list(CallStatus)
-    return ApplyReport(
-        plan_digest="ab" * 32,
-        workspace=names[0],
-        url=names[1],
-        people=None,
-        started_at="2026-06-01T00:00:00Z",
-        finished_at="2026-06-01T00:00:00Z",
-        outcomes=tuple(
-            CallOutcome(
-                call=f"c{n}",
-                address=Address.of("group", name),
-                operation="a.b",
-                status=statuses[n % len(statuses)],
-                reason=name,
-                hint=f"{name}\n{name}",
-                id=name,
-            )
-            for n, name in enumerate(names)
-        ),
-        verified=VerifiedScope(scope=VerifyMode.ALL, resources=1, reason=names[0]),
-        converged=False,
-        residue=tuple(changes(names)),
-        problems=tuple(map(problem, names)),
-        meta={name: name for name in names},
-        exit=5,
-    )
-
-
-def recorded(names: list[str]) -> list[RecordedRun]:
-    """Runs full of names."""
-    return [
-        RecordedRun(
-            name=name,
-            opening=JournalHeader(
-                digest="ab", workspace=name, url=name, started=NOW, tool=name, calls=1, meta={name: name}
-            ),
-            calls=(
-                RecordedCall(
-                    call="c1",
-                    address=Address("group", name),
-                    operation=name,
-                    status=CallState.FAILED,
-                    reason=name,
-                    id=name,
-                ),
-            ),
-            ending=RunEnding(at=NOW, exit=5, verified=VerifyMode.NONE, converged=None),
-        )
-        for name in names
-    ]
-
-
-def one_run(names: list[str]) -> RecordedRun:
-    return replace(recorded(names[:1])[0], calls=tuple(one.calls[0] for one in recorded(names)))
-
-
-def problems(names: list[str]) -> list[Problem]:
-    return [problem(name) for name in names]
+def each(kind: Any, names: list[str]) -> tuple[Any, ...]:
+    """A value of that type for each name."""
+    return tuple(filled(kind, name, number) for number, name in enumerate(names))
 
 
 def fleet(names: list[str]) -> FleetReport:
     """A fleet whose workspaces, labels, changes, blockers and errors are names."""
-    entries = tuple(
-        FleetEntry(
-            workspace=name,
-            url=name,
-            labels={name: name},
-            exit=code,
-            summary={"create": 1},
-            blocked=(Blocker(type="guard", name=name, message=name),),
-            problems=(problem(name),),
-        )
-        for name in names
-        for code in (ExitCode.CHANGES, ExitCode.ERROR)
-    )
-    made = tuple(changes(names))
+    made = each(Change, names)
     shared = (
         SharedChanges(changes=made, workspaces=tuple(names)),
         SharedChanges(changes=made, workspaces=(names * len(made))[: len(made)], one_each=True),
     )
-    index = FleetIndex(action=FleetAction.PLAN, created_at="2026-06-01T00:00:00Z", entries=entries)
-    return FleetReport(index=index, shared=shared)
+    return FleetReport(index=whole(FleetIndex, names), shared=shared)
+
+
+def whole(kind: Any, names: list[str]) -> Any:
+    """A document of that type, whose lists have an item for each name."""
+    hints = _hints(kind)
+    lists = {field: get_args(hints[field])[0] for field in kind.__struct_fields__ if get_origin(hints[field]) is tuple}
+    return replace(filled(kind, names[0], 0), **{field: each(item, names) for field, item in lists.items()})
 
 
 VIEWS: dict[str, tuple[Mapping[str, Callable[..., str]], Callable[[list[str]], object]]] = {
-    "plan": (PLAN_VIEWS, plan),
-    "plan problems": (PLAN_PROBLEMS_VIEWS, plan),
-    "apply": (APPLY_VIEWS, apply_report),
-    "problems": (PROBLEMS_VIEWS, problems),
-    "runs": (RUNS_VIEWS, recorded),
-    "run": (RUN_VIEWS, one_run),
+    "plan": (PLAN_VIEWS, partial(whole, Plan)),
+    "plan problems": (PLAN_PROBLEMS_VIEWS, partial(whole, Plan)),
+    "apply": (APPLY_VIEWS, partial(whole, ApplyReport)),
+    "problems": (PROBLEMS_VIEWS, partial(each, Problem)),
+    "runs": (RUNS_VIEWS, partial(each, RecordedRun)),
+    "run": (RUN_VIEWS, partial(whole, RecordedRun)),
     "fleet": (FLEET_VIEWS, fleet),
 }
 CASES = [(subject, format) for subject, (views, _) in VIEWS.items() for format in views]
@@ -281,7 +183,7 @@ def _texts(value: object) -> Iterator[str]:
 def test_lines_of_a_run() -> None:
     """The label of a progress is one line, whatever it says."""
     stream = StringIO()
-    for outcome in apply_report(ALL).outcomes:
+    for outcome in each(CallOutcome, ALL):
         with progress_lines(stream, outcome.reason or "") as tell:
             tell(RunProgress(done=100, total=200, is_final=True))
     assert text(stream.getvalue()) == []
@@ -290,7 +192,7 @@ def test_lines_of_a_run() -> None:
 
 def test_problems_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """Problems that name them are told on stderr, and act there no more than elsewhere."""
-    report_problems(problems(ALL))
+    report_problems(each(Problem, ALL))
     told = capsys.readouterr()
     assert text(told.err) == []
     assert told.out == ""
@@ -313,14 +215,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ownership: {groups: all, smart_groups: all}\nguards: {deletes: off, removals: off, recreates: off}\n"
     )
     sandbox = Sandbox(root / "live.db")
+    course = "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)"
     with sandbox.store.write_transaction() as repository:
         for number, name in enumerate(["GDPR", *LIVE]):
-            repository.execute(
-                "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, 'COURSE', ?, ?, 0, 0)",  # noqa: E501  SQL in one piece
-                f"c-{number}",
-                name,
-                name,
-            )
+            repository.execute(course, f"c-{number}", name, name)
     headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
     for name in LIVE:
         body = json.dumps({"name": name}).encode()

@@ -6,12 +6,10 @@ import subprocess
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, repeat
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -51,15 +49,9 @@ def answering(number: int) -> dict[str, object]:
         f"Field {n}": {"choices": [{"choiceId": f"ch-{n}-{m}", "name": "A choice"} for m in range(40)]}
         for n in range(10)
     }
-    odd: Mapping[int, object] = {
-        0: None,
-        1: "A plain text",
-        2: ["ch-1", {"choiceId": "ch-2"}],
-        3: {"text": ""},
-        4: {"strange": 1},
-        5: [],
-    }
-    return {**user(number), "customFields": {**picked, "Badge": odd.get(number % 100, {"text": f"B-{number}"})}}
+    odd: list[object] = [None, "A plain text", ["ch-1", {"choiceId": "ch-2"}], {"text": ""}, {"strange": 1}, []]
+    badge = odd[number % 100] if number % 100 < len(odd) else {"text": f"B-{number}"}
+    return {**user(number), "customFields": {**picked, "Badge": badge}}
 
 
 def wordy(number: int) -> dict[str, object]:
@@ -76,38 +68,28 @@ def smart(number: int) -> dict[str, object]:
 
 def field(number: int) -> dict[str, object]:
     choices = [{"choiceId": "ch-1", "name": "SE"}]
-    return {
-        "id": f"f-{number}",
-        "customFieldId": f"f-{number}",
-        "name": "Country",
-        "type": "CHOICE",
-        "choices": choices,
-    }
+    ids = {"id": f"f-{number}", "customFieldId": f"f-{number}"}
+    return {**ids, "name": "Country", "type": "CHOICE", "choices": choices}
 
 
 def content(number: int) -> dict[str, object]:
     return {"courseId": f"c-{number}", "name": f"Content {number}", "contentType": "COURSE", "description": "x" * 500}
 
 
-LAUNCHER = """
-import os, subprocess, sys
-child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-_, status, usage = os.wait4(child.pid, 0)
-child.returncode = os.waitstatus_to_exitcode(status)
-print(child.returncode, usage.ru_maxrss)
-"""
-"""Runs a command and prints its exit code and peak. A child starts with the peak of its parent, so that is small."""
-
+LISTINGS: Mapping[str, tuple[str, Callable[[int], dict[str, object]], str | None]] = {
+    "/users": ("users", user, "matchCount"),
+    "/groups": ("groups", group, None),
+    "/smart-groups": ("smartGroups", smart, None),
+    "/content/all": ("courses", content, "total"),
+}
+"""Path → what its list is called, a row of it, and the total beside it, if there is one."""
 NORMAL: Mapping[str, Body] = {
-    "/users": page("users", user, 300, "matchCount"),
+    **{path: page(name, row, 3, total) for path, (name, row, total) in LISTINGS.items()},
     "/custom-fields": page("customFields", field, 1),
-    "/groups": page("groups", group, 3),
-    "/smart-groups": page("smartGroups", smart, 3),
-    "/content/all": page("courses", content, 3, "total"),
-    "/groups/g-1/members": lambda _: [b'{"userIds": []}'],
-    "/groups/g-1/managers": lambda _: [b'{"userIds": []}'],
-    "/groups/g-2/members": lambda _: [b'{"userIds": []}'],
-    "/groups/g-2/managers": lambda _: [b'{"userIds": []}'],
+    **dict.fromkeys(
+        ("/groups/g-1/members", "/groups/g-1/managers", "/groups/g-2/members", "/groups/g-2/managers"),
+        lambda _: [b'{"userIds": []}'],
+    ),
     "/content/targets": lambda _: [b'{"targets": []}'],
     "/smart-groups/s-1": lambda _: [
         b'{"conditions": [{"customFieldId": "f-0", "choiceIds": ["ch-1"]}], "managers": []}'
@@ -122,11 +104,7 @@ class Service(ThreadingHTTPServer):
 
     def __init__(self, answers: Mapping[str, Body]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers, self.asked = answers, list[str]()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        self.answers = answers
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -135,7 +113,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        self.server.asked.append(parts.path)
         body = self.server.answers.get(parts.path)
         self.send_response(404 if body is None else 200)
         if getattr(body, "packed", False):
@@ -153,43 +130,47 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-class Ran(NamedTuple):
-    code: int
-    err: str
-    kib: int
+LAUNCHER = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+child.returncode = os.waitstatus_to_exitcode(status)
+print(child.returncode, usage.ru_maxrss)
+"""
+"""Runs a command and prints its exit code and peak. A child starts with the peak of its parent, so that is small."""
+PLAN = ("plan", "--format", "json", "--output", "plan.json")
 
 
-@contextmanager
-def serving(answers: Mapping[str, Body]) -> Iterator[Service]:
-    service = Service(answers)
-    thread = threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield service
-    finally:
-        service.shutdown()
-        service.server_close()
+def ran(
+    folder: Path,
+    answers: Mapping[str, Body],
+    *arguments: str,
+    manifests: str = MANIFESTS,
+    codes: Collection[int] = (0,),
+    most: int | None = MOST,
+) -> str:
+    """What one command tells of a service with these answers among the normal ones, in a process of its own.
 
-
-def plan(folder: Path, url: str, *arguments: str, manifests: str = MANIFESTS) -> Ran:
-    """One plan in a process of its own, and the most memory that it ever had."""
-    return run(folder, url, "plan", "--format", "json", "--output", "plan.json", *arguments, manifests=manifests)
-
-
-def run(folder: Path, url: str, *arguments: str, manifests: str = MANIFESTS) -> Ran:
-    """One command in a process of its own, and the most memory that it ever had."""
+    codes: those that it may end with. most: the memory that it may take, in KiB; None for any.
+    """
     (folder / "manifests").mkdir(exist_ok=True)
     (folder / "manifests" / "all.yaml").write_text(manifests)
     (folder / "lmsconf.yaml").write_text("timezone: UTC\n")
     env = {key: value for key, value in os.environ.items() if not key.startswith("LMSCONF_")}
-    env |= {"LMSCONF_URL": url, "LMSCONF_TOKEN": "a-token-of-the-tests"}
-    words = [sys.executable, "-m", "lmsconf", *arguments]
-    launched = subprocess.run(
-        [sys.executable, "-c", LAUNCHER, *words], cwd=folder, env=env, capture_output=True, timeout=300, check=True
-    )
+    words = [sys.executable, "-m", "lmsconf", *(arguments or PLAN)]
+    with Service({**NORMAL, **answers}) as service:
+        threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True).start()
+        env |= {"LMSCONF_URL": f"http://127.0.0.1:{service.server_address[1]}", "LMSCONF_TOKEN": "a-token-of-the-tests"}
+        launched = subprocess.run(
+            [sys.executable, "-c", LAUNCHER, *words], cwd=folder, env=env, capture_output=True, timeout=300, check=True
+        )
+        service.shutdown()
+    err = launched.stderr.decode(errors="replace")
     code, size = map(int, launched.stdout.split())
-    scale = 1024 if sys.platform == "darwin" else 1
-    return Ran(code, launched.stderr.decode(errors="replace"), size // scale)
+    assert code in codes, err[:2_000]
+    kib = size // (1024 if sys.platform == "darwin" else 1)
+    assert most is None or kib < most, f"{kib // 1024} MiB"
+    return err
 
 
 def packed(start: bytes, more: bytes, times: int) -> Body:
@@ -266,21 +247,15 @@ DAILY = ("a billion people", "numbers", "endless members", "a packed bomb")
 def test_a_hostile_answer_costs_little_and_ends_with_a_sentence(name: str, tmp_path: Path) -> None:
     """Under 300 MB, and an error that says what was too much; nothing of it becomes a creation or a deletion."""
     answers, sentence = NASTY[name]
-    with serving({**NORMAL, **answers}) as service:
-        ran = plan(tmp_path, service.url)
-    assert ran.code in (1, 8), ran.err[:2_000]
-    assert sentence in ran.err, ran.err[:2_000]
-    assert ran.kib < MOST, f"{ran.kib // 1024} MiB"
-    assert len(ran.err) < 20_000
+    err = ran(tmp_path, answers, codes=(1, 8))
+    assert sentence in err, err[:2_000]
+    assert len(err) < 20_000
 
 
 @pytest.mark.slow
 def test_long_answers_leave_the_effects_known(tmp_path: Path) -> None:
     """Under 300 MB, more than 64 MiB of answers are compared by their digests, and nothing is left unknown."""
-    with serving({**NORMAL, "/users": page("users", wordy, 900, "matchCount")}) as service:
-        ran = plan(tmp_path, service.url)
-    assert ran.code == 0, ran.err[:2_000]
-    assert ran.kib < MOST, f"{ran.kib // 1024} MiB"
+    ran(tmp_path, {"/users": page("users", wordy, 900, "matchCount")})
     effects = json.loads((tmp_path / "plan.json").read_text())["effects"]
     assert (effects["basis"], effects["people"]["gain"]) == ("exact", 1)
 
@@ -290,43 +265,24 @@ def test_long_answers_leave_the_effects_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize("paths", [["/users"], ["/users", "/groups", "/smart-groups", "/content/all"]], ids=str)
 def test_pages_that_never_end_are_left(paths: list[str], tmp_path: Path) -> None:
     """Distinct rows for ever, with no total: the run ends where no workspace is that large."""
-    rows: Mapping[str, tuple[str, Callable[[int], dict[str, object]]]] = {
-        "/users": ("users", user),
-        "/groups": ("groups", group),
-        "/smart-groups": ("smartGroups", smart),
-        "/content/all": ("courses", content),
-    }
 
-    def answers(path: str) -> Body:
-        name, row = rows[path]
+    def endless_pages(path: str) -> Body:
+        name, row, _ = LISTINGS[path]
         return lambda query: [
             json.dumps({name: [row(int(query["skip"]) + number) for number in range(2_000)]}).encode()
         ]
 
-    with serving({**NORMAL, **{path: answers(path) for path in paths}}) as service:
-        ran = plan(tmp_path, service.url)
-    assert ran.code == 1, ran.err[:2_000]
-    assert "than lmsconf reads" in ran.err, ran.err[:2_000]
-    assert ran.kib < MOST, f"{ran.kib // 1024} MiB"
+    assert "than lmsconf reads" in ran(tmp_path, {path: endless_pages(path) for path in paths}, codes=(1,))
 
 
 @pytest.mark.slow
 def test_a_large_workspace_is_no_hostile_one(tmp_path: Path) -> None:
     """200,000 people, 5,000 groups, one with 100,000 members, 5,000 smart groups, 20,000 assignments of one content."""
     ids = json.dumps({"userIds": [f"{number:036}" for number in range(100_000)]}).encode()
-    when = "2026-01-05T10:00:00Z"
+    who = {"targetType": "USER", "mandatory": True, "addedBy": "somebody"}
+    when = dict.fromkeys(("startTime", "finishTime", "addedTime"), "2026-01-05T10:00:00Z")
     targets = [
-        {
-            "targetId": f"{number:036}",
-            "targetType": "USER",
-            "mandatory": True,
-            "startTime": when,
-            "finishTime": when,
-            "name": f"person{number}@acme.example",
-            "addedBy": "somebody",
-            "addedTime": when,
-        }
-        for number in range(20_000)
+        {"targetId": f"{number:036}", "name": f"person{number}@acme.example", **who, **when} for number in range(20_000)
     ]
     large = {
         "/users": page("users", user, 200_000, "matchCount"),
@@ -335,15 +291,12 @@ def test_a_large_workspace_is_no_hostile_one(tmp_path: Path) -> None:
         "/groups/g-1/members": lambda _: [ids],
         "/content/targets": lambda _: [json.dumps({"targets": targets}).encode()],
     }
-    with serving({**NORMAL, **large}) as service:
-        ran = plan(tmp_path, service.url)
-    assert ran.code == 0, ran.err[:2_000]
+    ran(tmp_path, large, most=None)
     assert (tmp_path / "plan.json").stat().st_size > 1_000
 
 
 PEOPLE = 1_500
 MANY_ANSWERS: Mapping[str, Body] = {
-    **NORMAL,
     "/users": page("users", answering, PEOPLE, "matchCount"),
     "/users/extended-info": page("users", lambda number: {"userId": f"{number:036}"}, PEOPLE, "matchCount"),
 }
@@ -353,12 +306,9 @@ MANY_ANSWERS: Mapping[str, Body] = {
 def test_a_plan_keeps_each_different_answer_once(tmp_path: Path) -> None:
     """Where fields are declared and everybody answers at length, a plan takes little memory and is not refused."""
     people = ", ".join(f"person{number}@acme.example" for number in range(1_000, 1_050))
-    with serving(MANY_ANSWERS) as service:
-        manifests = MANIFESTS.replace("person1@acme.example", people)
-        # How many pages are in memory at a time depends on how many are asked for at a time.
-        ran = plan(tmp_path, service.url, "--parallelism", "1", manifests=manifests)
-    assert ran.code == 0, ran.err[:2_000]
-    assert ran.kib < MOST * 2 // 3, f"{ran.kib // 1024} MiB"
+    manifests = MANIFESTS.replace("person1@acme.example", people)
+    # How many pages are in memory at a time depends on how many are asked for at a time.
+    ran(tmp_path, MANY_ANSWERS, *PLAN, "--parallelism", "1", manifests=manifests, most=MOST * 2 // 3)
 
 
 @pytest.mark.sampled
@@ -369,10 +319,7 @@ def test_a_snapshot_keeps_each_different_answer_once(tmp_path: Path) -> None:
         "/smart-groups": page("smartGroups", smart, 0),
         "/content/all": page("courses", content, 0, "total"),
     }
-    with serving({**MANY_ANSWERS, **empty}) as service:
-        ran = run(tmp_path, service.url, "snapshot", "--parallelism", "1", "saved.json")
-    assert ran.code == 0, ran.err[:2_000]
-    assert ran.kib < MOST * 2 // 3, f"{ran.kib // 1024} MiB"
+    ran(tmp_path, {**MANY_ANSWERS, **empty}, "snapshot", "--parallelism", "1", "saved.json", most=MOST * 2 // 3)
     people = json.loads((tmp_path / "saved.json").read_text())["user"]
     picked = [{"field": f"Field {n}", "choices": sorted(f"ch-{n}-{m}" for m in range(40))} for n in range(10)]
     badges: Mapping[int, list[dict[str, object]]] = {
@@ -390,6 +337,4 @@ def test_a_snapshot_keeps_each_different_answer_once(tmp_path: Path) -> None:
 
 def test_an_ordinary_workspace_is_planned(tmp_path: Path) -> None:
     """What the hostile answers are put into is a workspace that plans."""
-    with serving(NORMAL) as service:
-        ran = plan(tmp_path, service.url)
-    assert ran.code == 0, ran.err[:2_000]
+    ran(tmp_path, {})

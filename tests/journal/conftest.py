@@ -1,9 +1,12 @@
 """One small project with a workspace that tells when something is about to be written to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import httpx
 import pytest
@@ -40,17 +43,6 @@ class ObservedSandbox(Sandbox):
 
 
 @dataclass
-class TickingClock:
-    """A clock that goes on by a second each time somebody looks."""
-
-    now: datetime = BEGAN
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(seconds=1)
-        return self.now
-
-
-@dataclass
 class JournalProject:
     """The project, its workspace, and what was seen of it."""
 
@@ -70,15 +62,17 @@ class JournalProject:
         return self.workspace.plan(load_manifests(self.workspace.settings), self.workspace.settings.policy)
 
     def begin(self, plan: Plan, **more: Callable[[int], None]) -> Journal:
-        """A journal of the plan, by a clock that ticks."""
-        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, **KEEP_ALL, clock=TickingClock(), **more)
+        """A journal of the plan, by a clock that goes on by a second each time somebody looks."""
+        ticks = (BEGAN + timedelta(seconds=seconds) for seconds in count(1))
+        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, clock=lambda: next(ticks), **KEEP_ALL, **more)
 
-    def applied(self) -> tuple[Plan, ApplyReport, Path]:
-        """The plan, carried out, and where its journal is."""
-        plan = self.plan()
-        with self.begin(plan) as journal:
-            report = execute(self.workspace, plan, meta={}, journal=journal)
-        return plan, report, journal.path
+    def applied(
+        self, plan: Plan, apply: Mapping[str, Any] = MappingProxyType({}), **more: Callable[[int], None]
+    ) -> tuple[ApplyReport, Path]:
+        """The report of the plan, carried out, and where its journal is. apply: what else an apply is given."""
+        with self.begin(plan, **more) as journal:
+            report = execute(self.workspace, plan, meta={}, journal=journal, **apply)
+        return report, journal.path
 
     @property
     def writes(self) -> list[str]:

@@ -3,20 +3,19 @@
 import errno
 import os
 import platform
-import signal
+import re
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from flow import shell
 from flow.project import runs_of
-from flow.shell import Ran
+from integrity.served_project import ServedProject, staged
 from journal.conftest import BEGAN, CALLS, MANIFEST
 from json_schemas import schema_validator
 from waiting import HANGS
@@ -25,78 +24,47 @@ from lmsconf.documents.journal.journal_folder import WorkspaceLocked, encode_lin
 from lmsconf.documents.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import Json
-from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.service import Sandbox
 
 pytestmark = pytest.mark.sampled(day=8)
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Server, Sandbox]]:
-    """A workspace behind a loopback port."""
-    service = Sandbox()
-    with serve(service) as server:
-        yield server, service
-    service.close_workspace()
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
+    """A project for a workspace over HTTP and one that is embedded."""
+    with staged(tmp_path, "people: []\n", monkeypatch) as made:
+        made.write(MANIFEST)
+        (tmp_path / "lmsconf.yaml").write_text(
+            f"workspaces: {{web: {{url: '{made.url}', token: {{env: LMSCONF_TOKEN}}}}, box: {{url: 'sandbox:box.db'}}}}"
+            "\ndefault_workspace: web\nsettle: 1s\n"
+        )
+        yield made
 
 
-Command = Callable[..., Ran]
+def test_an_apply_is_listed_and_shown(stage: ServedProject) -> None:
+    """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema.
 
-
-@pytest.fixture
-def lmsconf(tmp_path: Path, served: tuple[Server, Sandbox]) -> Command:
-    """Runs a command in a project for a workspace over HTTP and one that is embedded."""
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
-    (tmp_path / "lmsconf.yaml").write_text(
-        f'workspaces: {{web: {{url: "{served[0].url}", token: {{env: LMSCONF_K}}}}, box: {{url: "sandbox:box.db"}}}}\n'
-        "default_workspace: web\nsettle: 1s\n",
-        encoding="utf-8",
-    )
-    return partial(shell.lmsconf, tmp_path, env={"LMSCONF_K": "sandbox"})
-
-
-def crash(root: Path, url: str, began: datetime) -> None:
-    """Leaves the journal of a run that was killed with a call in flight."""
-    folder = runs_of(root, url)
-    folder.mkdir(parents=True)
-    said = {"format": "lmsconf.journal/1", "digest": "ab" * 32, "workspace": "web", "url": url, "tool": "0", "meta": {}}
-    call = {"call": "c1", "address": "group/Coaches", "operation": "manual-groups.create", "people": []}
-    lines = [{"event": "run", "calls": 1, **said}, {"event": "intent", **call}]
-    content = b"".join(encode_line({"at": began.isoformat(), **line}) for line in lines)
-    (folder / f"{began:%Y%m%dT%H%M%SZ}-abababababab.jsonl").write_bytes(content)
-
-
-def writes(service: Sandbox) -> int:
-    return sum(logged.writes for logged in service.log)
-
-
-def test_an_apply_is_listed_and_shown(lmsconf: Command) -> None:
-    """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema."""
-    lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)
-    shown = []
-    for arguments in (["runs"], ["runs", "latest"]):
-        document = lmsconf(*arguments, "--format", "json", code=ExitCode.OK).document
-        assert [error.message for error in schema_validator("runs").iter_errors(document)] == []
-        shown.append(document["runs"][0])
-    listed, one = shown
+    A plan without calls is no run; nor is a plan that is only made. `--workspace` lists the runs on that one only.
+    """
+    stage("plan", code=ExitCode.OK)
+    assert stage("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
+    stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
+    for _ in range(2):
+        stage("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)
+    shown: list[Any] = []
+    for arguments in (["runs"], ["runs", "latest"], ["--workspace", "box", "runs"]):
+        document: Any = stage(*arguments, "--format", "json", code=ExitCode.OK).document
+        schema_validator("runs").validate(document)
+        shown.append(document["runs"])
+    (listed, other), (one,), boxed = shown
     assert {**listed, "calls": one["calls"]} == one
     assert (one["summary"]["done"], len(one["calls"]), one["meta"]) == (CALLS, CALLS, {"commit": "9f3c"})
-    assert one["run"] in lmsconf("runs", code=ExitCode.OK).out
-
-
-def test_nothing_to_do_leaves_no_journal(lmsconf: Command) -> None:
-    """A plan without calls is no run; nor is a plan that is only made."""
-    lmsconf("plan", code=ExitCode.OK)
-    assert lmsconf("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
-    for _ in range(2):
-        lmsconf("apply", "--auto-approve", code=ExitCode.OK)
-    assert len(lmsconf("runs", "--format", "json").document["runs"]) == 1
+    assert ([other], other["workspace"]["name"]) == (boxed, "box")
+    assert one["run"] in stage("runs", code=ExitCode.OK).out
 
 
 @pytest.mark.parametrize(("workspace", "synced"), [("web", True), ("box", False)])
 def test_calls_over_a_network_are_synced_to_the_disk(
-    lmsconf: Command, monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
 ) -> None:
     """Each is on the disk before it is sent; an embedded workspace does not flush its own commits either."""
     begun: set[int] = set()
@@ -108,150 +76,124 @@ def test_calls_over_a_network_are_synced_to_the_disk(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", sync)
-    lmsconf("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1", code=ExitCode.OK)
+    stage("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1", code=ExitCode.OK)
     assert begun == (set(range(CALLS + 1)) if synced else set())
 
 
-def test_runs_of_one_workspace(lmsconf: Command) -> None:
-    """`--workspace` lists the runs on that workspace only."""
-    lmsconf("apply", "--auto-approve")
-    lmsconf("--workspace", "box", "apply", "--auto-approve")
-    runs = lmsconf("--workspace", "box", "runs", "--format", "json").document["runs"]
-    assert [one["workspace"]["name"] for one in runs] == ["box"]
-
-
 @pytest.mark.parametrize("format", ["text", "json"])
-def test_a_held_lock_stops_apply(lmsconf: Command, format: str, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
+def test_a_held_lock_stops_apply(stage: ServedProject, format: str) -> None:
     """While another run is applying, apply sends nothing and exits 1; plan does not care."""
-    with hold_lock(tmp_path, "web"):
-        ran = lmsconf("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
-        assert served[1].log == []
+    with hold_lock(stage.root, "web"):
+        ran = stage("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
+        assert stage.sandbox.log == []
         assert "another run is applying to the workspace web: process " in ran.err
-        lmsconf("plan", code=ExitCode.OK)
-        lmsconf("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
-    lmsconf("apply", "--auto-approve", code=ExitCode.OK)
+        stage("plan", code=ExitCode.OK)
+        stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
+    stage("apply", "--auto-approve", code=ExitCode.OK)
 
 
-@pytest.mark.parametrize("format", ["text", "json"])
-def test_no_journal_stops_apply(lmsconf: Command, format: str, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
+def test_no_journal_stops_apply(stage: ServedProject, tmp_path: Path) -> None:
     """Where the run cannot be written down, nothing is sent; as JSON, the report lists every call as not attempted."""
     (tmp_path / ".lmsconf").mkdir()
     (tmp_path / ".lmsconf" / "runs").write_text("in the way", encoding="utf-8")
-    shown = lmsconf("apply", "--auto-approve", "--format", format, code=ExitCode.ERROR)
-    assert writes(served[1]) == 0
+    shown = stage("apply", "--auto-approve", "--format", "json", code=ExitCode.ERROR)
+    assert shown.writes == []
     assert "runs cannot be written" in shown.err
-    if format == "json":
-        assert shown.document["summary"]["not_attempted"] == CALLS
+    summary: Any = shown.document["summary"]
+    assert summary["not_attempted"] == CALLS
 
 
-def test_a_rerun_waits_for_what_was_in_flight(lmsconf: Command, served: tuple[Server, Sandbox], tmp_path: Path) -> None:
-    """The first request goes out only when what was in flight a moment ago has settled; the next run need not wait."""
+def test_a_rerun_waits_for_what_was_in_flight(stage: ServedProject, tmp_path: Path) -> None:
+    """The first request goes out only when what was in flight a moment ago has settled; the next run need not wait.
+
+    What another process was doing with the embedded workspace has ended with that process.
+    """
     began = datetime.now(UTC)
-    crash(tmp_path, served[0].url, began)
-    ran = lmsconf("apply", "--auto-approve", code=ExitCode.OK)
+    since = (began - BEGAN).total_seconds()
+    for url in (stage.url, "sandbox:box.db"):
+        # The journal of a run that was killed with a call in flight.
+        keep(tmp_path, [opening(since, url), intent(since, "c1")], url=url)
+    assert "in flight" not in stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK).err
+    ran = stage("apply", "--auto-approve", code=ExitCode.OK)
     assert (datetime.now(UTC) - began).total_seconds() >= 1
     assert "ended with 1 call in flight. Waiting 1 s" in ran.err
-    assert "cut short" not in lmsconf("apply", "--auto-approve", code=ExitCode.OK).err
-
-
-def test_the_embedded_workspace_needs_no_wait(lmsconf: Command, tmp_path: Path) -> None:
-    """What another process was doing with the embedded workspace has ended with that process."""
-    crash(tmp_path, "sandbox:box.db", datetime.now(UTC))
-    assert "cut short" not in lmsconf("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK).err
+    assert "in flight" not in stage("apply", "--auto-approve", code=ExitCode.OK).err
 
 
 # One run at a time, for each workspace of a project.
 
 
 HOLD = "import sys; from pathlib import Path; from lmsconf.documents.journal.journal_folder import hold_lock\n" \
-       "with hold_lock(Path(sys.argv[1]), sys.argv[2]): print('held', flush=True); sys.stdin.read()"  # fmt: skip
+       "with hold_lock(Path(sys.argv[1]), 'production'): print('held', flush=True); sys.stdin.read()"  # fmt: skip
 
 
-@contextmanager
-def holder(root: Path, workspace: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock until it is ended."""
-    command = [sys.executable, "-c", HOLD, str(root), workspace]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        try:
-            yield process
-        finally:
-            process.kill()
+def refused(root: Path) -> LmsconfError:
+    """The error of somebody who wants the lock and does not get it."""
+    with pytest.raises(LmsconfError) as error, hold_lock(root, "production"):
+        pytest.fail("it was taken")
+    return error.value
 
 
 def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
-    """While one has it, another gets an error with exit 1 that names the process, its host and since when."""
-    first = hold_lock(tmp_path, "production", clock=lambda: BEGAN)
-    with first, pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
-        pytest.fail("two have it")
-    who = f"process {os.getpid()} on {platform.node()}, since 2026-06-01T08:00:00Z"
-    assert held.value.message == f"another run is applying to the workspace production: {who}"
-    assert held.value.exit == ExitCode.ERROR
-    assert held.value.hint
+    """While one has it, another gets an error with exit 1 that names the process, its host and since when.
+
+    Who took it may not have written who it is yet; then the error says only that it is held. A run that fails gives it
+    back.
+    """
+    with hold_lock(tmp_path, "production", clock=lambda: BEGAN):
+        held = refused(tmp_path)
+        who = f"process {os.getpid()} on {platform.node()}, since 2026-06-01T08:00:00Z"
+        assert (type(held), held.exit, bool(held.hint)) == (WorkspaceLocked, ExitCode.ERROR, True)
+        assert held.message == f"another run is applying to the workspace production: {who}"
+        (tmp_path / ".lmsconf" / "production.lock").write_text('{"pid": 1', encoding="utf-8")
+        assert refused(tmp_path).message == "another run is applying to the workspace production"
+    with suppress(LmsconfError), hold_lock(tmp_path, "production"):
+        raise LmsconfError("in between")
+    with hold_lock(tmp_path, "production"):
+        pass
 
 
 def test_it_holds_between_processes_and_goes_with_them(tmp_path: Path) -> None:
     """A lock of another process holds; when that process is killed, nothing is left to be cleaned up."""
-    with holder(tmp_path, "production") as process:
-        with pytest.raises(WorkspaceLocked, match=f"process {process.pid} "), hold_lock(tmp_path, "production"):
-            pytest.fail("two have it")
-        process.send_signal(signal.SIGKILL)
+    words = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert f"process {process.pid} " in refused(tmp_path).message
+        process.kill()
         process.wait(HANGS)
         with hold_lock(tmp_path, "production"):
             pass
-
-
-def test_it_goes_when_the_run_fails(tmp_path: Path) -> None:
-    """An error in a run gives the lock back."""
-    with pytest.raises(LmsconfError, match="in between"), hold_lock(tmp_path, "production"):
-        raise LmsconfError("in between")
-    with hold_lock(tmp_path, "production"):
-        pass
 
 
 @pytest.mark.parametrize("other", ["staging", "../production", "production/x", "x" * 500, "..", "Åre"])
 def test_each_workspace_has_its_own(tmp_path: Path, other: str) -> None:
     """Whatever a workspace is called, it has a lock of its own, which is a file in the private folder."""
     with hold_lock(tmp_path, "production"), hold_lock(tmp_path, other):
-        folder = tmp_path / ".lmsconf"
-        found = [path for path in folder.iterdir() if path.suffix == ".lock"]
-        assert len(found) == 2
-        assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
+        found = [path for path in (tmp_path / ".lmsconf").iterdir() if path.suffix == ".lock"]
+        assert [stat.S_IMODE(path.stat().st_mode) for path in found] == [0o600] * 2
         assert [path.name for path in tmp_path.iterdir()] == [".lmsconf"]
 
 
-def test_a_lock_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
-    """Who took it may not have written who it is yet; then the error says only that it is held."""
-    with hold_lock(tmp_path, "production"):
-        (tmp_path / ".lmsconf" / "production.lock").write_text('{"pid": 1', encoding="utf-8")
-        with pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
-            pytest.fail("two have it")
-    assert held.value.message == "another run is applying to the workspace production"
-
-
 def test_a_lock_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk a run ends before anything is sent: with exit 1, and the file and the reason in the message."""
+    """On a full disk a run ends before anything is sent: with exit 1, and the file and the reason in the message.
+
+    A lock file that leads elsewhere is refused, and nothing is written there.
+    """
 
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "pwrite", full)
-    refused = pytest.raises(LmsconfError, match=r"production\.lock.*No space left")
-    with refused as error, hold_lock(tmp_path, "production"):
-        pytest.fail("it was taken")
-    assert error.value.exit == ExitCode.ERROR
-
-
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A lock file that leads elsewhere is refused, and nothing is written there."""
-    with hold_lock(tmp_path, "staging"):
-        pass
-    elsewhere = tmp_path / "elsewhere"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        error = refused(tmp_path)
+    assert re.search(r"production\.lock.*No space left", error.message)
+    assert error.exit == ExitCode.ERROR
+    elsewhere, lock = tmp_path / "elsewhere", tmp_path / ".lmsconf" / "production.lock"
     elsewhere.write_text("as it was", encoding="utf-8")
-    (tmp_path / ".lmsconf" / "production.lock").symlink_to(elsewhere)
-    with pytest.raises(LmsconfError, match=r"production\.lock"), hold_lock(tmp_path, "production"):
-        pytest.fail("it was taken")
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(elsewhere)
+    assert "production.lock" in refused(tmp_path).message
     assert elsewhere.read_text(encoding="utf-8") == "as it was"
 
 
@@ -272,9 +214,8 @@ def event(name: str, seconds: float, **more: Json) -> bytes:
 
 
 def opening(seconds: float, url: str = URL) -> bytes:
-    return event(
-        "run", seconds, format="lmsconf.journal/1", digest="ab", workspace="w", url=url, tool="1", calls=2, meta={}
-    )
+    said: dict[str, Json] = {"digest": "ab", "workspace": "w", "url": url, "tool": "1", "calls": 2, "meta": {}}
+    return event("run", seconds, format="lmsconf.journal/1", **said)
 
 
 def intent(seconds: float, call: str) -> bytes:
@@ -299,32 +240,37 @@ def keep(root: Path, lines: list[bytes], name: str = "20260601T080000Z-ab", url:
 
 
 @pytest.mark.parametrize(
-    ("now", "seconds"),
-    [(4, 30), (10, 24), (33.75, 0.25), (34, None), (3600, None), (-3600, 30)],
-    ids=["at once", "soon", "almost", "just over", "long ago", "a clock that was set back"],
-)
-def test_the_wait_ends_when_the_youngest_is_too_old(tmp_path: Path, now: float, seconds: float | None) -> None:
-    """What is left of the settling time of the call that was sent last; never longer than the settling time."""
-    keep(tmp_path, CRASHED)
-    found = find_pending_writes(tmp_path, URL, now=at(now), settle_seconds=SETTLE)
-    assert (found and found.seconds) == seconds
-    assert found is None or found.calls == 2
-
-
-@pytest.mark.parametrize(
-    "lines",
+    ("lines", "now", "pending"),
     [
-        [*MADE, SEEN],
-        [*CRASHED, outcome(8, "c1", "failed"), outcome(9, "c2", "done", "groups.rename")],
-        [opening(0)],
-        [b""],
+        pytest.param(CRASHED, 4, (2, 30), id="at once"),
+        pytest.param(CRASHED, 10, (2, 24), id="soon"),
+        pytest.param(CRASHED, 33.75, (2, 0.25), id="almost"),
+        pytest.param(CRASHED, 34, None, id="just over"),
+        pytest.param(CRASHED, 3600, None, id="long ago"),
+        pytest.param(CRASHED, -3600, (2, 30), id="a clock that was set back"),
+        pytest.param([*MADE, SEEN], 10, None, id="it saw all that it made"),
+        pytest.param(
+            [*CRASHED, outcome(8, "c1", "failed"), outcome(9, "c2", "done", "groups.rename")], 10, None,
+            id="it made nothing",
+        ),
+        pytest.param([opening(0)], 10, None, id="nothing was sent"),
+        pytest.param([b""], 10, None, id="an empty file"),
+        pytest.param([opening(0), intent(1, "c1"), outcome(3, "c1", "in_flight"), SEEN], 10, (1, 21), id="no answer"),
+        pytest.param([CRASHED[0][:20], b"\n", *CRASHED[1:]], 10, (2, 24), id="of a workspace that cannot be told"),
     ],
-    ids=["it saw all that it made", "it made nothing", "nothing was sent", "an empty file"],
-)
-def test_no_wait_for_what_cannot_arrive(tmp_path: Path, lines: list[bytes]) -> None:
-    """A run that saw what it made, or that had nothing in flight, is not waited for."""
+)  # fmt: skip
+def test_the_wait_ends_when_the_youngest_is_too_old(
+    tmp_path: Path, lines: list[bytes], now: float, pending: tuple[int, float] | None
+) -> None:
+    """What is left of the settling time of the call that was sent last; never longer than the settling time.
+
+    A run that saw what it made, or that had nothing in flight, is not waited for. A call whose answer never came is in
+    flight, also where the run has ended, as after a SIGTERM in the middle of looking for it. Where the first line is
+    lost, the workspace may be this one.
+    """
     keep(tmp_path, lines)
-    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is None
+    found = find_pending_writes(tmp_path, URL, now=at(now), settle_seconds=SETTLE)
+    assert (found and (found.calls, found.seconds)) == pending
 
 
 @pytest.mark.parametrize("lines", [MADE, [*MADE, UNSEEN]], ids=["cut short", "ended"])
@@ -336,23 +282,8 @@ def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list
     assert found.seconds == 22
     assert str(found) == (
         "The run 20260601T080000Z-ab made 1 thing that it could not read back afterwards. Waiting 22 s before "
-        "looking at the "
-        "workspace, because what was created may not be readable yet."
+        "looking at the workspace, because what was created may not be readable yet."
     )
-
-
-def test_a_call_whose_answer_never_came_is_in_flight(tmp_path: Path) -> None:
-    """Also where the run has ended, as after a SIGTERM in the middle of looking for it."""
-    keep(tmp_path, [opening(0), intent(1, "c1"), outcome(3, "c1", "in_flight"), SEEN])
-    found = find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE)
-    assert found is not None
-    assert (found.calls, found.seconds) == (1, 21)
-
-
-def test_a_run_that_cannot_be_told_is_waited_for(tmp_path: Path) -> None:
-    """Where the first line is lost, the workspace may be this one."""
-    keep(tmp_path, [CRASHED[0][:20], b"\n", *CRASHED[1:]])
-    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is not None
 
 
 def test_other_workspaces_do_not_hide_it(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ import json
 import os
 import resource
 import stat
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from basis.repository import git, init
 from flow.project import Project as Folder
 from flow.project import runs_of
 from flow.shell import lmsconf as command
@@ -48,10 +48,10 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "project", "groups: [{name: Coaches}]", MORE)
 
 
-def apply_group(folder: Folder, name: str) -> str:
+def apply_group(folder: Folder, name: str, workspace: str | None = None) -> str:
     """Apply a manifest with one more group from the library; return the name of the run."""
     folder.write(f"groups: [{{name: {name}}}]\n", f"{name}.yaml")
-    project = lmsconf.open(folder.root, environ={})
+    project = lmsconf.open(folder.root, workspace=workspace, environ={})
     assert project.apply(project.plan(), approve=lambda plan: True).exit == ExitCode.OK
     return find_run(folder.root, "latest").name
 
@@ -61,38 +61,26 @@ def runs(folder: Folder) -> Path:
 
 
 def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
-    """They are the plan and the report of the run, readable by their owner only, and the journal has their digests."""
+    """They are the plan and the report of the run, readable by their owner only, and the journal has their digests.
+
+    A plan alone keeps nothing.
+    """
     folder.write("groups: [{name: Mentors}]\n")
-    project = lmsconf.open(folder.root, environ={})
-    plan = project.plan()
-    report = project.apply(plan, approve=lambda plan: True, meta={"commit": "4f1d2a"})
+    command(folder.root, "plan", "--out", "plan.json", code=ExitCode.OK)
+    assert not runs(folder).exists()
+    shown = command(folder.root, "apply", "plan.json", "--format", "json", "--meta", "commit=4f1d2a", code=ExitCode.OK)
     run = find_run(folder.root, "latest")
-    assert plan_digest(kept_plan(run)) == plan_digest(plan)
-    assert kept_plan(run).changes == plan.changes
+    report = reports.load_apply_report(shown.out)
     assert reports.load_apply_report(kept_report_text(run)) == replace(report, undo_command=None)
-    files = {path.name: path for path in runs(folder).iterdir()}
-    assert set(files) == {f"{run.name}.{end}" for end in ("jsonl", "plan.json", "before.json", "report.json")}
+    assert plan_digest(kept_plan(run)) == report.plan_digest
+    files = {path.name.removeprefix(f"{run.name}."): path for path in runs(folder).iterdir()}
+    assert set(files) == {"jsonl", "plan.json", "before.json", "report.json"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
-    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    assert files["plan.json"].read_bytes() == (folder.root / "plan.json").read_bytes()
     assert run.opening is not None
     assert run.ending is not None
-    assert run.opening.plan_sha256 == sums[f"{run.name}.plan.json"]
-    assert run.ending.report_sha256 == sums[f"{run.name}.report.json"]
-
-
-def test_the_command_line_keeps_them_too_and_a_plan_alone_keeps_nothing(folder: Folder) -> None:
-    """`plan` and an apply without calls write nothing; `apply` keeps both, from a plan file as well."""
-    folder.write("groups: [{name: Coaches}]\n")
-    assert command(folder.root, "plan").code == ExitCode.OK
-    assert command(folder.root, "apply", "--auto-approve").code == ExitCode.OK
-    assert not runs(folder).exists()
-    folder.write("groups: [{name: Mentors}]\n")
-    assert command(folder.root, "plan", "--out", "plan.json").code == ExitCode.OK
-    assert not runs(folder).exists()
-    assert command(folder.root, "apply", "plan.json").code == ExitCode.OK
-    run = find_run(folder.root, "latest")
-    assert runs(folder).joinpath(f"{run.name}.plan.json").read_bytes() == (folder.root / "plan.json").read_bytes()
-    assert reports.load_apply_report(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
+    kept = (run.opening.plan_sha256, run.ending.report_sha256)
+    assert kept == tuple(hashlib.sha256(files[f"{name}.json"].read_bytes()).hexdigest() for name in ("plan", "report"))
 
 
 def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -> None:
@@ -108,29 +96,33 @@ def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -
     assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
 
 
-def as_before_chains(journal: Path) -> None:
-    """Make a journal one of an earlier version, which wrote no link to the run before it."""
+def without_link(journal: Path) -> None:
+    """Make a journal one of an earlier version, which wrote neither its plan's digest nor a link to the run before."""
     opening, *rest = journal.read_bytes().splitlines(keepends=True)
-    entry = json.loads(opening)
-    old = {key: value for key, value in entry.items() if key not in ("chain", "plan_sha256", "sum")}
+    old = {key: value for key, value in json.loads(opening).items() if key not in ("chain", "plan_sha256", "sum")}
     journal.write_bytes(encode_line(old) + b"".join(rest))
 
 
 def test_each_run_names_the_one_before_it(folder: Folder) -> None:
-    """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own."""
-    first, second = apply_group(folder, "One"), apply_group(folder, "Two")
+    """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own.
+
+    Names have seconds only: which is the latest follows from the first lines of the journals. A run keeps how many
+    groups there were when it was planned, and when it was verified.
+    """
     folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE)
-    box = lmsconf.open(folder.root, workspace="box", environ={})
-    box.apply(box.plan(), approve=lambda plan: True)
-    other = find_run(folder.root, "latest").name
-    third = apply_group(folder, "Three")
-    links = {name: find_run(folder.root, name).opening.chain for name in (first, second, other, third)}
-    assert [links[name].number for name in (first, second, other, third)] == [1, 2, 1, 3]
-    assert [links[name].previous for name in (first, second, other, third)] == [None, first, None, second]
-    for name in (second, third):
-        content = (runs(folder) / f"{links[name].previous}.jsonl").read_bytes()
-        assert links[name].previous_sha256 == hashlib.sha256(content).hexdigest()
-    assert links[third].oldest == first
+    workspaces = {"One": "sandbox", "Two": "sandbox", "Other": "box", "Three": "sandbox"}
+    names = [apply_group(folder, name, workspace) for name, workspace in workspaces.items()]
+    first, second, *_ = names
+    assert run_names(folder.root) == names[::-1]
+    kept = {name: find_run(folder.root, name) for name in names}
+    links = [kept[name].opening.chain for name in names]
+    assert [(link.number, link.previous) for link in links] == [(1, None), (2, first), (1, None), (3, second)]
+    assert links[3].oldest == first
+    for link in (links[1], links[3]):
+        content = (runs(folder) / f"{link.previous}.jsonl").read_bytes()
+        assert link.previous_sha256 == hashlib.sha256(content).hexdigest()
+    read = [part for name in (first, second) for part in (kept[name].opening.before, kept[name].ending.after)]
+    assert [one.rows["group"] for one in read] == [1, 2, 2, 3]
 
 
 def test_a_run_keeps_only_the_people_in_its_changes(tmp_path: Path) -> None:
@@ -146,17 +138,10 @@ groups: [{name: Coaches, members: [anna@acme.example]}, {name: Others, members: 
     assert [person["email"] for person in json.loads(kept.read_text())["user"]] == ["anna@acme.example"]
 
 
-def test_each_run_records_the_workspace_before_and_after_it(folder: Folder) -> None:
-    """A run keeps how many groups there were when it was planned, and when it was verified."""
-    first, second = (find_run(folder.root, apply_group(folder, name)) for name in ("One", "Two"))
-    read = [first.opening.before, first.ending.after, second.opening.before, second.ending.after]
-    assert [one.rows["group"] for one in read] == [1, 2, 2, 3]
-
-
 def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     """Journals of earlier versions are no part of it, and are still listed; later runs go on with the chain."""
     first = apply_group(folder, "One")
-    as_before_chains(runs(folder) / f"{first}.jsonl")
+    without_link(runs(folder) / f"{first}.jsonl")
     link = find_run(folder.root, apply_group(folder, "Two")).opening.chain
     assert (link.number, link.previous, link.oldest) == (1, None, first)
     second = find_run(folder.root, "latest").name
@@ -186,35 +171,16 @@ def test_a_journal_says_which_of_its_lines_is_missing(folder: Folder) -> None:
 def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:
     """`runs: {keep: 2}` keeps two of each workspace, with all their files, and the next header says which is oldest."""
     folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE + "runs: {keep: 2}\n")
-    box = lmsconf.open(folder.root, workspace="box", environ={})
-    folder.write("groups: [{name: Mentors}]\n")
-    box.apply(box.plan(), approve=lambda plan: True)
-    other = find_run(folder.root, "latest").name
-    made = [apply_group(folder, "Zero")]
+    other, *made = apply_group(folder, "Other", "box"), apply_group(folder, "Zero")
     (runs(folder) / f"{made[0]}.other.json").write_text("{}")
     made += [apply_group(folder, name) for name in ("One", "Two", "Three")]
-    assert sorted(run_names(folder.root)) == sorted([other, *made[2:]])
+    assert run_names(folder.root) == [*made[:1:-1], other]
     assert {path.name.partition(".")[0] for path in runs(folder).iterdir()} == {*made[2:]}
     assert find_run(folder.root, made[3]).opening.chain.oldest == made[2]
     assert find_run(folder.root, made[3]).opening.chain.number == 4
     with pytest.raises(LmsconfError, match="no run matches") as caught:
         find_run(folder.root, "20000101T000000Z")
     assert "sets how many are" in str(caught.value.hint)
-
-
-def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> None:
-    """A run of a workspace over HTTP is deleted only once its last line is older than `settle`."""
-    plan, brief = scene.plan(), {"keep": 1, "keep_seconds": 30}
-    with Journal.begin(scene.root, plan, meta={}, **brief) as first:
-        pass
-    with Journal.begin(scene.root, plan, meta={}, **brief) as second:
-        pass
-    assert first.path.exists()
-    os.utime(first.path, (first.path.stat().st_mtime - 31,) * 2)
-    with Journal.begin(scene.root, plan, meta={}, **brief):
-        pass
-    assert not first.path.exists()
-    assert second.path.exists()
 
 
 @pytest.mark.sampled
@@ -239,12 +205,6 @@ def test_a_file_that_is_missing_or_changed_is_an_error(
     assert hint in str(caught.value.hint)
 
 
-def test_the_latest_of_one_second_is_the_one_that_began_last(folder: Folder) -> None:
-    """Names have seconds only: the first lines of the journals decide, not the digests behind the seconds."""
-    made = [apply_group(folder, name) for name in ("One", "Two", "Three", "Four")]
-    assert list(reversed(run_names(folder.root))) == made
-
-
 def test_how_many_runs_are_kept_is_a_whole_number(folder: Folder) -> None:
     """Zero would delete the record of the run that is under way."""
     folder.write_options(MORE + "runs: {keep: 0}\n")
@@ -260,25 +220,21 @@ def run_at(scene: JournalProject) -> Callable[..., Path]:
     """Begins a run at that hour, which sends no call, and returns its journal."""
     plan = scene.plan()
 
-    def run(hour: int, keep: int = 9) -> Path:
-        at, retention = datetime(2026, 6, 1, hour, tzinfo=UTC), {"keep": keep, "keep_seconds": 0.0}
+    def run(hour: int, keep: int = 9, seconds: float = 0.0) -> Path:
+        at, retention = datetime(2026, 6, 1, hour, tzinfo=UTC), {"keep": keep, "keep_seconds": seconds}
         with Journal.begin(scene.root, plan, meta={}, **retention, clock=lambda: at) as journal:
             return journal.path
 
     return run
 
 
-def without_link(journal: Path) -> None:
-    """Make a journal one of an earlier version, which wrote no link to the run before it."""
-    opening, *rest = journal.read_bytes().splitlines(keepends=True)
-    old = {key: value for key, value in json.loads(opening).items() if key not in ("chain", "sum")}
-    journal.write_bytes(encode_line(old) + b"".join(rest))
-
-
-def previous(scene: JournalProject, journal: Path) -> str | None:
-    """The run that the header of a journal names as the one before it."""
-    link = dict(read_headers(scene.root))[journal].chain
-    return None if link is None else link.previous
+def test_a_run_whose_calls_may_still_arrive_is_kept(run_at: Callable[..., Path]) -> None:
+    """A run of a workspace over HTTP is deleted only once its last line is older than `settle`."""
+    first, second = (run_at(hour, keep=1, seconds=30) for hour in (8, 9))
+    assert first.exists()
+    os.utime(first, (first.stat().st_mtime - 31,) * 2)
+    run_at(10, keep=1, seconds=30)
+    assert (first.exists(), second.exists()) == (False, True)
 
 
 def test_a_clock_that_is_set_back_does_not_reorder_the_runs(scene: JournalProject, run_at: Callable[..., Path]) -> None:
@@ -288,7 +244,9 @@ def test_a_clock_that_is_set_back_does_not_reorder_the_runs(scene: JournalProjec
     [(_, head, _)] = chain_heads(scene.root)
     assert head == second.stem
     third = run_at(14, keep=2)
-    assert previous(scene, third) == second.stem
+    link = dict(read_headers(scene.root))[third].chain
+    assert link is not None
+    assert link.previous == second.stem
     assert not old.exists()
     assert not first.exists()
 
@@ -345,80 +303,61 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
 # The commit of the manifests in the header of a journal, and whether the files are as in it.
 
 
-def git(committed: Path, *arguments: str) -> str:
-    words = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org", *arguments]
-    return subprocess.run(words, cwd=committed, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.fixture(params=[".", "below/project"])
 def committed(tmp_path: Path, request: pytest.FixtureRequest) -> Folder:
     """A committed project, at the top of its repository or below it."""
-    made = Folder(tmp_path / request.param, "groups: [{name: Coaches}]")
-    made.write("groups: [{name: A}]\n")
-    made.write("groups: [{name: B}]\n", "more.yaml")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "one")
+    made = uncommitted(tmp_path / request.param)
+    init(tmp_path)
     return made
 
 
-def recorded(committed: Folder) -> ManifestsCommit:
-    assert command(committed.root, "apply", "--auto-approve").code == ExitCode.OK
-    header = find_run(committed.root, "latest").opening
+def uncommitted(root: Path) -> Folder:
+    made = Folder(root, "groups: [{name: Coaches}]")
+    made.write("groups: [{name: A}]\n")
+    made.write("groups: [{name: B}]\n", "more.yaml")
+    return made
+
+
+def recorded(project: Folder, *plan: str) -> ManifestsCommit:
+    assert command(project.root, "apply", *(plan or ["--auto-approve"])).code == ExitCode.OK
+    header = find_run(project.root, "latest").opening
     assert header is not None
     assert header.commit is not None
     return header.commit
 
 
-def test_clean_manifests_have_their_commit(committed: Folder) -> None:
-    """Files beside the manifests do not matter."""
-    (committed.root / "notes.txt").write_text("not committed")
-    assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=True)
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "change",
+    ("change", "clean"),
     [
-        lambda committed: committed.write("groups: [{name: A}, {name: C}]\n"),
-        lambda committed: committed.write("groups: [{name: C}]\n", "new.yaml"),
-        lambda committed: (committed.root / "manifests" / "more.yaml").unlink(),
-        lambda committed: committed.write_options("settle: 1s\n"),
+        (lambda committed: (committed.root / "notes.txt").write_text("not committed"), True),
+        (lambda committed: committed.write("groups: [{name: A}, {name: C}]\n"), False),
+        (lambda committed: committed.write("groups: [{name: C}]\n", "new.yaml"), False),
+        (lambda committed: (committed.root / "manifests" / "more.yaml").unlink(), False),
+        (lambda committed: committed.write_options("settle: 1s\n"), False),
     ],
-    ids=["changed", "new", "deleted", "project file"],
+    ids=["a file beside them", "changed", "new", "deleted", "project file"],
 )
-def test_uncommitted_changes_are_recorded(committed: Folder, change: Callable[[Folder], None]) -> None:
-    """A manifest that was changed, is new, or was deleted, and a changed project file."""
+def test_uncommitted_changes_are_recorded(committed: Folder, change: Callable[[Folder], None], clean: bool) -> None:
+    """A manifest that was changed, is new, or was deleted, and a changed project file; other files do not matter."""
     change(committed)
-    assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=False)
+    assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=clean)
 
 
-def test_manifests_of_another_plan_have_no_commit(committed: Folder) -> None:
-    """A plan file from elsewhere: the commit here says nothing about it."""
-    assert command(committed.root, "plan", "--out", "plan.json").code == ExitCode.OK
-    committed.write("groups: [{name: A}, {name: C}]\n")
-    assert command(committed.root, "apply", "plan.json").code == ExitCode.OK
-    header = find_run(committed.root, "latest").opening
-    assert header is not None
-    reason = "the plan was made from other manifests than those in this folder"
-    assert header.commit == ManifestsCommit(reason=reason)
-
-
-def test_a_repository_without_a_commit_does_not_stop_a_run(tmp_path: Path) -> None:
-    """The reason is recorded."""
-    made = Folder(tmp_path / "project", "groups: [{name: Coaches}]")
-    made.write("groups: [{name: A}]\n")
-    git(made.root, "init", "-q")
-    assert recorded(made) == ManifestsCommit(reason="the repository has no commit yet")
-
-
-def test_a_project_outside_git_is_told_before_its_manifests_are_read(tmp_path: Path) -> None:
-    """That the manifests are others than those of the plan does not matter then."""
-    made = Folder(tmp_path / "project", "groups: [{name: Coaches}]")
-    made.write("groups: [{name: A}]\n")
+@pytest.mark.parametrize(
+    ("repository", "more", "reason"),
+    [
+        (init, ", {name: C}", "the plan was made from other manifests than those in this folder"),
+        (lambda root: git(root, "init", "-q"), "", "the repository has no commit yet"),
+        (lambda root: None, ", {name: C}", "the project is in no git repository"),
+    ],
+    ids=["committed", "empty", "none"],
+)
+def test_manifests_of_another_plan_have_no_commit(
+    tmp_path: Path, repository: Callable[[Path], object], more: str, reason: str
+) -> None:
+    """A plan file from elsewhere: the commit here says nothing about it. That there is no repository is told first."""
+    made = uncommitted(tmp_path)
+    repository(tmp_path)
     assert command(made.root, "plan", "--out", "plan.json").code == ExitCode.OK
-    made.write("groups: [{name: A}, {name: C}]\n")
-    assert command(made.root, "apply", "plan.json").code == ExitCode.OK
-    header = find_run(made.root, "latest").opening
-    assert header is not None
-    assert header.commit == ManifestsCommit(reason="the project is in no git repository")
+    made.write(f"groups: [{{name: A}}{more}]\n")
+    assert recorded(made, "plan.json") == ManifestsCommit(reason=reason)

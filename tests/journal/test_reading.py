@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from flow.project import runs_of
-from journal.conftest import CALLS, KEEP_ALL, JournalProject
+from journal.conftest import CALLS, JournalProject
 from sampling import of_today
 
 from lmsconf.documents.journal.journal_folder import decode_line, encode_line, runs_folder
@@ -19,7 +19,6 @@ from lmsconf.documents.journal.journal_reader import (
     run_names,
     seen_values,
 )
-from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import CallState, RecordedCall, RecordedRun
@@ -28,8 +27,7 @@ from lmsconf.model.outcomes import CallState, RecordedCall, RecordedRun
 @pytest.fixture
 def journal(scene: JournalProject) -> bytes:
     """The journal of a run that did everything."""
-    _, _, path = scene.applied()
-    return path.read_bytes()
+    return scene.applied(scene.plan())[1].read_bytes()
 
 
 def test_torn_at_every_byte(journal: bytes) -> None:
@@ -133,27 +131,27 @@ def test_a_run_is_named_by_what_is_unique(folder: Path, said: str, meant: str) -
     assert find_run(folder, said).name == meant
 
 
+LIST = "List them with: lmsconf runs"
+DELETED = f"{LIST}. Runs before {NAMES[0]} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
+
+
 @pytest.mark.parametrize(
-    ("said", "why"),
-    [("aaa", "3 runs"), (f"{NAMES[0]}-", "2 runs"), ("x", "no run"), ("", "no run"), ("../x", "no run")],
+    ("said", "why", "hint"),
+    [
+        ("aaa", "3 runs", f"Name one: {NAMES[2]}, {NAMES[1]}, {NAMES[0]}"),
+        (f"{NAMES[0]}-", "2 runs", f"Name one: {NAMES[2]}, {NAMES[1]}"),
+        *((said, "no run", LIST) for said in ("x", "", "../x", "20260603", "2026053x")),
+        *((said, "no run", DELETED) for said in ("20260531T080000Z-x", "20260531")),
+    ],
 )
-def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str) -> None:
-    """What fits none, or several, is an error that says so."""
+def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str, hint: str) -> None:
+    """What fits none, or several, is an error that says so.
+
+    The hint names the oldest run that is kept where the wanted one would be older, and only the list otherwise.
+    """
     with pytest.raises(LmsconfError, match=why) as error:
         find_run(folder, said)
-    assert error.value.hint
-
-
-@pytest.mark.parametrize(
-    ("said", "is_older"),
-    [("x", False), ("20260603", False), ("20260531T080000Z-x", True), ("20260531", True), ("2026053x", False)],
-)
-def test_only_a_run_before_the_oldest_may_have_been_deleted(folder: Path, said: str, is_older: bool) -> None:
-    """The hint names the oldest run that is kept where the wanted one would be older, and only the list otherwise."""
-    with pytest.raises(LmsconfError) as error:
-        find_run(folder, said)
-    deleted = f". Runs before {NAMES[0]} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
-    assert error.value.hint == f"List them with: lmsconf runs{deleted if is_older else ''}"
+    assert error.value.hint == hint
 
 
 def test_no_journals_is_no_error(tmp_path: Path) -> None:
@@ -233,42 +231,16 @@ def test_a_line_can_be_checked_by_anybody() -> None:
     assert decode_line(encode_line(entry)) == entry
 
 
-def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: JournalProject) -> None:
-    """Even where it has all the keys that this one has: what they mean there is not known."""
-    _, _, path = scene.applied()
-    opening, *_ = path.read_bytes().splitlines()
-    entry = decode_line(opening)
-    assert entry is not None
-    assert parse_journal("run", encode_line(entry)).opening is not None
-    other = parse_journal("run", encode_line({**entry, "format": "lmsconf.journal/2"}))
+def test_a_line_that_says_otherwise_is_damaged(journal: bytes) -> None:
+    """Of another format, even with all the keys that this one has; a call without an address, as somebody edited it."""
+    first, second, *_ = journal.splitlines()
+    opening, intent = decode_line(first) or {}, decode_line(second) or {}
+    whole = parse_journal("run", b"\n".join([encode_line(opening), encode_line(intent)]))
+    assert (whole.opening is not None, len(whole.calls), whole.damaged) == (True, 1, 0)
+    other = parse_journal("run", encode_line({**opening, "format": "lmsconf.journal/2"}))
     assert (other.opening, other.damaged) == (None, 1)
-
-
-def test_a_call_without_an_address_is_a_damaged_line(scene: JournalProject) -> None:
-    """A journal that somebody has edited may hold any text there."""
-    _, _, path = scene.applied()
-    opening, intent, *_ = path.read_bytes().splitlines()
-    entry = decode_line(intent)
-    assert entry is not None
-    run = parse_journal("run", b"\n".join([opening, encode_line({**entry, "address": ""})]))
+    run = parse_journal("run", encode_line({**intent, "address": ""}))
     assert (run.calls, run.damaged) == ((), 1)
-
-
-def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) -> None:
-    """Neither a file nor a descriptor: a service that plans again and again would run out of them."""
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    plan = scene.plan()
-    before = os.dup(0)
-    os.close(before)
-    with pytest.raises(LmsconfError, match="No space left"):
-        Journal.begin(scene.root, plan, meta={}, **KEEP_ALL, sync=full)
-    after = os.dup(0)
-    os.close(after)
-    assert after == before, "the lowest number that is free is another one now"
-    assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
 
 
 def test_the_newest_run_tells_what_was_seen(tmp_path: Path) -> None:

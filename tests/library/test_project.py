@@ -4,10 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from flow.project import RUNS
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 from msgspec.structs import replace
@@ -20,12 +23,8 @@ from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, Usa
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Plan
 
-SEED = """
-groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]
-"""
+SEED = "groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]\n"
 MANIFESTS = "groups: [{name: Coaches}, {name: Trainers}]\nabsent: {groups: [Old]}\n"
-
-
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -49,6 +48,15 @@ def live(folder: Folder) -> str:
     return dumps(replace(opened(folder).snapshot(), taken_at=""))
 
 
+@contextmanager
+def refused(folder: Folder, kind: type[LmsconfError] = LmsconfError, match: str | None = None) -> Iterator[Any]:
+    """What is done inside is an error, and nothing of the workspace changes; gives the error."""
+    held = live(folder)
+    with pytest.raises(kind, match=match) as error:
+        yield error
+    assert live(folder) == held
+
+
 def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     """The plan is approved with what it changes, its report says how it ended, and then nothing is left to do."""
     project = opened(folder)
@@ -61,7 +69,7 @@ def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     assert {one.status for one in report.outcomes} == {CallStatus.DONE}
     assert project.plan().changes == ()
     assert project.drift().findings == ()
-    assert len(list((folder.root / ".lmsconf" / "runs").glob("*/*.jsonl"))) == 1
+    assert len(list((folder.root / RUNS).glob("*/*.jsonl"))) == 1
 
 
 def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
@@ -116,25 +124,21 @@ def stale(folder: Folder) -> None:
     folder.send("manual-groups.rename", {"groupId": renamed}, {"name": "Other"})
 
 
-def nothing(folder: Folder) -> None:
-    pass
-
-
 def no_journal(folder: Folder) -> None:
-    runs = folder.root / ".lmsconf" / "runs"
-    runs.rmdir() if runs.exists() else None
-    runs.parent.mkdir(exist_ok=True)
-    runs.write_text("a file where the journals go", encoding="utf-8")
+    (folder.root / RUNS).parent.mkdir(exist_ok=True)
+    (folder.root / RUNS).write_text("a file where the journals go", encoding="utf-8")
 
 
-REFUSED: Mapping[str, tuple[Callable[[Folder], None], Callable[[Folder], None], Mapping[str, object], list[str]]] = {
-    "a guard that trips": (tripped, nothing, {}, []),
-    "a consent to another number": (tripped, nothing, {"allow": ["deletes=3"]}, ["--allow", "deletes=3"]),
-    "a stale plan": (nothing, stale, {}, []),
+Act = Callable[[Folder], None]
+REFUSED: Mapping[str, tuple[Act | None, Act | None, Mapping[str, object], list[str]]] = {
+    "a guard that trips": (tripped, None, {}, []),
+    "a consent to another number": (tripped, None, {"allow": ["deletes=3"]}, ["--allow", "deletes=3"]),
+    "a stale plan": (None, stale, {}, []),
     "a stale plan whose guard trips": (tripped, stale, {}, []),
-    "a wrong digest": (nothing, nothing, {"expect_digest": "0" * 64}, ["--expect-digest", "0" * 64]),
-    "no place for the journal": (nothing, no_journal, {}, []),
+    "a wrong digest": (None, None, {"expect_digest": "0" * 64}, ["--expect-digest", "0" * 64]),
+    "no place for the journal": (None, no_journal, {}, []),
 }
+"""Name → what is done before the plan is made and before it is applied, how it is applied, and the same in words."""
 
 
 def test_manifests_with_errors_make_no_plan(folder: Folder) -> None:
@@ -149,58 +153,46 @@ def test_manifests_with_errors_make_no_plan(folder: Folder) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize(("before", "after", "options", "words"), REFUSED.values(), ids=REFUSED)
 def test_it_refuses_as_the_command_line_does(
-    folder: Folder,
-    before: Callable[[Folder], None],
-    after: Callable[[Folder], None],
-    options: dict[str, object],
-    words: list[str],
+    folder: Folder, before: Act | None, after: Act | None, options: dict[str, object], words: list[str]
 ) -> None:
     """The same code, message and exit as `lmsconf apply PLANFILE`, and nothing is sent that changes anything."""
-    before(folder)
+    if before:
+        before(folder)
     project = opened(folder)
     plan = project.plan()
     project.save_plan(plan, folder.root / "plan.json")
-    after(folder)
-    held = live(folder)
-    with pytest.raises(LmsconfError) as refused:
+    if after:
+        after(folder)
+    with refused(folder) as error:
         project.apply(plan, approve=agree, **options)  # type: ignore[arg-type]  # each case has options of its own
-    assert live(folder) == held
-    ran = command(folder.root, "apply", "plan.json", "--format", "json", *words, code=refused.value.exit)
+    held = live(folder)
+    ran = command(folder.root, "apply", "plan.json", "--format", "json", *words, code=error.value.exit)
     told = {problem["code"] for problem in json.loads(ran.out)["problems"]}
-    assert {problem.code for problem in refused.value.problems} <= told
+    assert {problem.code for problem in error.value.problems} <= told
     assert live(folder) == held
 
 
 def test_it_refuses_while_another_run_has_the_lock(folder: Folder) -> None:
-    """The lock is the command line's own."""
+    """The lock is the command line's own; so is a lock group of another machine, where the project asks for one."""
     project = opened(folder)
     plan = project.plan()
-    held = live(folder)
-    with hold_lock(folder.root, "sandbox"), pytest.raises(LmsconfError, match="another run is applying"):
+    with refused(folder, match="another run is applying"), hold_lock(folder.root, "sandbox"):
         project.apply(plan, approve=agree)
-    assert live(folder) == held
-
-
-def test_it_refuses_while_another_machine_has_the_lock(folder: Folder) -> None:
-    """A lock group of another run, where the project asks for one."""
     folder.write_options("lock: {lease: 10m, owner: ci}\n")
     folder.send("manual-groups.create", None, {"name": "lmsconf-lock abc until 2999-01-01T00:00:00Z held by other"})
     project = opened(folder)
-    with pytest.raises(LmsconfError) as refused:
+    with refused(folder) as error:
         project.apply(project.plan(), approve=agree)
-    assert refused.value.code == "lock/held-elsewhere"
-    assert {row.name for row in project.snapshot().of("group").rows} == {"Coaches", "Mentors", "Old", "Older"}
+    assert error.value.code == "lock/held-elsewhere"
 
 
 def test_what_is_not_approved_is_not_applied(folder: Folder) -> None:
     """False from `approve` ends the run; what is no function at all is an error before anything is read."""
     project = opened(folder)
-    held = live(folder)
-    with pytest.raises(LmsconfError, match="declined"):
+    with refused(folder, match="declined"):
         project.apply(project.plan(), approve=lambda plan: False)
-    with pytest.raises(UsageError):
+    with refused(folder, UsageError):
         project.apply(project.plan(), approve=True)  # type: ignore[arg-type]  # what a program may get wrong
-    assert live(folder) == held
 
 
 def test_an_edit_while_it_is_approved_makes_it_stale(folder: Folder) -> None:
@@ -221,9 +213,9 @@ def test_a_plan_cannot_be_talked_past_its_guards(folder: Folder) -> None:
     project = opened(folder)
     plan = project.plan()
     lenient = replace(plan, guards=tuple(replace(guard, tripped=False, allow=None) for guard in plan.guards))
-    with pytest.raises(ProblemsFound) as refused:
+    with refused(folder, ProblemsFound) as error:
         project.apply(lenient, approve=agree)
-    assert refused.value.exit == ExitCode.BLOCKED
+    assert error.value.exit == ExitCode.BLOCKED
     with pytest.raises(StalePlan):
         project.apply(replace(lenient, measures=()), approve=agree)
 
@@ -258,10 +250,8 @@ def test_git_runs_with_the_environment_that_was_given(folder: Folder, tmp_path: 
     home.mkdir()
     named = f"[safe]\n\tdirectory = {folder.root}\n" if trusted else ""
     (home / ".gitconfig").write_text(named, encoding="utf-8")
-    subprocess.run(["git", "init", "-q", "."], cwd=folder.root, check=True)
-    subprocess.run(["git", "add", "."], cwd=folder.root, check=True)
-    identity = ["-c", "user.name=a", "-c", "user.email=a@acme.example"]
-    subprocess.run(["git", *identity, "commit", "-q", "-m", "all"], cwd=folder.root, check=True)
+    for words in ("init -q .", "add .", "-c user.name=a -c user.email=a@acme.example commit -q -m all"):
+        subprocess.run(["git", *words.split()], cwd=folder.root, check=True)
     os.chown(folder.root / ".git", 4711, 4711)
     project = opened(folder, {"HOME": str(home)})
     report = project.apply(project.plan(), approve=agree)

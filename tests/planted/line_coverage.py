@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -38,20 +36,8 @@ _REACHED: Final = """
 def everyday() -> list[str]:
     """The tests that belong to the code beside them, as pytest takes them."""
     tests = ROOT / "tests"
-    return [f"tests/{one.name}" for one in sorted(tests.iterdir()) if _is_everyday(one)]
-
-
-def _is_everyday(path: Path) -> bool:
-    if path.is_dir():
-        return path.name not in _NOT_EVERYDAY and any(path.glob("test_*.py"))
-    return path.match("test_*.py")
-
-
-def collected() -> frozenset[str]:
-    """Every everyday test that there is now, by the name that pytest gives it."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *everyday()]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return frozenset(line for line in ran.stdout.splitlines() if "::" in line)
+    folders = {path.parent for path in tests.glob("*/test_*.py") if path.parent.name not in _NOT_EVERYDAY}
+    return [f"tests/{one.name}" for one in sorted([*folders, *tests.glob("test_*.py")])]
 
 
 class _Lines:
@@ -75,19 +61,14 @@ class _Lines:
 
 
 class _Seconds:
-    """A plugin of pytest: how long each test took. What does not pass is not kept."""
+    """A plugin of pytest: how long each test took, for ever where it does not pass."""
 
     def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-
-    @property
-    def passed(self) -> dict[str, float]:
-        return {test: seconds for test, seconds in self._seconds.items() if seconds != float("inf")}
+        self.seconds: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if not report.passed:
-            self._seconds[report.nodeid] = float("inf")
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        lasted = report.duration if report.passed else float("inf")
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + lasted
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -108,10 +89,10 @@ def collect(tests: Sequence[str]) -> int:
     options = ["-q", "-n", "auto", "-m", "not slow", "-p", "no:cacheprovider", "-p", __spec__.name, "--tb=line"]
     ended = pytest.main([*options, *tests], plugins=[seconds])
     _combine()
-    files = sorted((ROOT / "lmsconf").rglob("*.py"))
+    files = (ROOT / "lmsconf").rglob("*.py")
     texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
-    kept = {"seconds": seconds.passed, "texts": texts}
-    (_FOLDER / "kept.json").write_text(json.dumps(kept), encoding="utf-8")
+    passed = {test: lasted for test, lasted in seconds.seconds.items() if lasted != float("inf")}
+    (_FOLDER / "kept.json").write_text(json.dumps({"seconds": passed, "texts": texts}), encoding="utf-8")
     return int(ended)
 
 
@@ -167,17 +148,13 @@ class Reached:
 
 
 @cache
-def _kept() -> tuple[Mapping[str, float], Mapping[str, str]]:
+def _kept() -> tuple[Mapping[str, float], Mapping[str, str], Mapping[str, int]]:
+    """The seconds of each test, the text of each file, and how many files each test reaches."""
     if not (_FOLDER / "kept.json").exists():
         raise FileNotFoundError("nothing is known of the tests yet: python -m tests.planted.line_coverage")
     kept = json.loads((_FOLDER / "kept.json").read_text(encoding="utf-8"))
-    return kept["seconds"], kept["texts"]
-
-
-@cache
-def _breadth() -> Mapping[str, int]:
-    with closing(sqlite3.connect(_FOLDER / "lines")) as kept:
-        return dict(kept.execute(_REACHED))
+    with closing(sqlite3.connect(_FOLDER / "lines")) as lines:
+        return kept["seconds"], kept["texts"], dict(lines.execute(_REACHED))
 
 
 @cache
@@ -185,14 +162,14 @@ def reached(file: str) -> Reached:
     """What the kept run says of a file as it is now."""
     from coverage import CoverageData
 
-    seconds, texts = _kept()
+    seconds, texts, breadth = _kept()
     data = CoverageData(str(_FOLDER / "lines"))
     data.read()
     before = data.contexts_by_lineno(file)
     then = moved(texts.get(file, "").splitlines(), (ROOT / file).read_text(encoding="utf-8").splitlines())
     lines = {line: frozenset(before.get(old or 0, ())) for line, old in then.items()}
     imported = frozenset(line for line, tests in lines.items() if "" in tests)
-    return Reached({line: tests - {""} for line, tests in lines.items()}, seconds, _breadth(), imported)
+    return Reached({line: tests - {""} for line, tests in lines.items()}, seconds, breadth, imported)
 
 
 def moved(before: Sequence[str], now: Sequence[str]) -> dict[int, int | None]:

@@ -39,21 +39,12 @@ def modules(root: Path = ROOT) -> list[str]:
         "project/credentials",
     )  # fmt: skip
     files = [file for package in packages for file in sorted((root / "lmsconf" / package).rglob("*.py"))]
-    every = [*files, *(root / "lmsconf" / f"{name}.py" for name in alone)]
-    return [file.relative_to(root).as_posix() for file in every]
+    return [*(file.relative_to(root).as_posix() for file in files), *(f"lmsconf/{name}.py" for name in alone)]
 
 
+_SWAPPED: Final = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
 _COMPARED: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
+    one: other for pair in _SWAPPED for one, other in (pair, pair[::-1])
 }
 _ORDERED: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _DROPPED: Final = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break)
@@ -243,24 +234,22 @@ def main(names: Sequence[str]) -> int:
     os.environ.setdefault("TESTS", "all")  # a test that takes turns finds its mutants on each day that it plays
     chosen = [file for file in modules() if not names or any(name in file for name in names)]
     drawn = sample(chosen, int(os.environ.get("SAMPLE", "8")), int(os.environ.get("SEED", "1")))
-    width, reasons = int(os.environ.get("WIDTH", "2")), explained()
-    good = 0
+    width, reasons, fates = int(os.environ.get("WIDTH", "2")), explained(), Counter[str]()
 
     def work(forks: Forks) -> None:
-        nonlocal good
         with grounds(width) as tried, ThreadPoolExecutor(width) as pool:
             judge = Judge(forks, tried)
 
-            def planted(mutant: Mutant) -> bool:
+            def planted(mutant: Mutant) -> str:
                 found = judge.judged(mutant)
-                survived = found.fate is Outcome.MISSED
-                fate = "known" if survived and mutant.name in reasons else found.fate
+                fate = "known" if found.fate is Outcome.MISSED and mutant.name in reasons else found.fate
                 print(f"{fate:7} {found.seconds:5.1f} s  {mutant}  {found.by}", flush=True)
-                return fate != Outcome.MISSED
+                return fate
 
-            good = sum(pool.map(planted, drawn))
+            fates.update(pool.map(planted, drawn))
 
     with_forks(everyday(), work)
+    good = len(drawn) - fates[Outcome.MISSED]
     print(f"{good} of {len(drawn)} mutants are found or explained: {good / max(1, len(drawn)):.1%}.")
     return int(good < _SCORE * len(drawn))
 
@@ -283,14 +272,14 @@ class Judge:
         }
         if not tests:
             return RunResult(Outcome.MISSED, 0.0, "")
-        changed = self._forks.functions(mutant.codes)
-        if changed and known.imported.isdisjoint(mutant.lines):
-            found = self._forks.judged(changed, tests)
-        else:
+        found = RunResult(Outcome.BROKEN, 0.0, "")
+        if known.imported.isdisjoint(mutant.lines):
+            found = self._forks.judged(mutant.codes, tests)
+        if found.fate is Outcome.BROKEN:
             found = self._tried({mutant.file: mutant.text}, list(tests), _STARTING + sum(tests.values()))
         by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
         if by and by not in self._sound:
-            self._sound[by] = self._forks.judged([], {by: _STARTING + tests[by]}).fate is Outcome.MISSED
+            self._sound[by] = self._forks.judged({}, {by: _STARTING + tests[by]}).fate is Outcome.MISSED
         return found if self._sound.get(by, True) else self.judged(mutant)
 
 

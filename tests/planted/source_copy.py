@@ -55,34 +55,18 @@ class Fault:
 
 
 @cache
-def _meaning(text: str) -> list[str]:
-    """The syntax trees of a module's statements."""
-    lines, begin, found = text.splitlines(keepends=True), 0, []
-    for statement in ast.parse(text).body:
-        found.append(_tree("".join(lines[begin : statement.end_lineno])))
-        begin = statement.end_lineno or begin
-    return found
-
-
-@cache
-def _tree(statement: str) -> str:
-    """The syntax tree of a statement; a fault changes one of the many in a file."""
-    return ast.dump(ast.parse(statement))
+def _meaning(text: str) -> str:
+    """The syntax tree of a module."""
+    return ast.dump(ast.parse(text))
 
 
 def faults() -> dict[str, Fault]:
     """Every fault by its name, in the order of the list."""
-    found = tomllib.loads(_LIST.read_text(encoding="utf-8"))["fault"]
-    made = [
-        Fault(
-            name=one["name"],
-            harm=one["harm"],
-            edits=tuple(Edit(**edit) for edit in one["edit"]),
-            tests=tuple(one["tests"]),
-        )
-        for one in found
-    ]
-    return {fault.name: fault for fault in made}
+    listed = tomllib.loads(_LIST.read_text(encoding="utf-8"))["fault"]
+    return {
+        one["name"]: Fault(one["name"], one["harm"], tuple(Edit(**edit) for edit in one["edit"]), tuple(one["tests"]))
+        for one in listed
+    }
 
 
 _COPIED: Final = ("lmsconf", "schemas", "tests", "examples", "README.md", "CONTRIBUTING.md", "pyproject.toml")

@@ -96,27 +96,22 @@ def test_mutants_are_python_and_mean_something_else(file: str) -> None:
         assert set(mutant.lines) <= set(range(1, text.count("\n") + 1))
 
 
-def test_a_constant_shows_where_it_is_named() -> None:
-    """Nothing runs the line of a module's constant but its import: a mutant of it shows in the lines that name it."""
-    [older, *_] = [one for one in mutants("lmsconf/manifest/yaml_reader.py") if "`50`" in one.name]
-    lines = (ROOT / "lmsconf/manifest/yaml_reader.py").read_text(encoding="utf-8").splitlines()
-    assert len(older.lines) > 1
-    assert all("DEPTH" in lines[number - 1] for number in older.lines)
-
-
-def test_large_sizes_are_halved_and_doubled() -> None:
-    """A limit may be one more than it says, but not half of it; numbers inside functions change by one."""
-    names = [one.name for one in mutants("lmsconf/manifest/yaml_reader.py")]
-    assert "`manifest/yaml_reader.py` `-` `50` → `100`" in names
-    assert "`manifest/yaml_reader.py` `-` `50` → `25`" in names
-    assert not [name for name in names if "`50` → `51`" in name]
+def test_large_sizes_are_halved_and_doubled_where_they_are_named() -> None:
+    """A limit may be one more than it says, but not half of it; nothing runs a constant's line but its import."""
+    file = "lmsconf/manifest/yaml_reader.py"
+    found = {one.name: one for one in mutants(file)}
+    halved = found["`manifest/yaml_reader.py` `-` `50` → `25`"]
+    assert "`manifest/yaml_reader.py` `-` `50` → `100`" in found
+    assert not [name for name in found if "`50` → `51`" in name]
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    assert len(halved.lines) > 1
+    assert all("DEPTH" in lines[number - 1] for number in halved.lines)
 
 
 def test_what_nobody_can_see_is_no_mutant() -> None:
     """None instead of a boolean is the other boolean again, and zip's check of lengths is no behaviour."""
-    names = [
-        one.name for file in ("planner/call_order", "planner/check_guards") for one in mutants(f"lmsconf/{file}.py")
-    ]
+    files = ("planner/call_order", "planner/check_guards")
+    names = [one.name for file in files for one in mutants(f"lmsconf/{file}.py")]
     assert names
     assert not [name for name in names if re.search(r"`return (True|False)` → `return None`", name)]
     assert not [name for name in names if name.startswith("`planner/call_order.py` `_check_refs` `True`")]

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from sampling import GATES, PARTS, first_part, part_of
+from sampling import GATES, PARTS, first_part, number_of
 
 TESTS = Path(__file__).parent.parent
 _READ = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
@@ -23,7 +23,6 @@ SHORT = 30
 
 REASONS = {
     "benchmarks/": "they measure seconds, and no test runs them",
-    "examples/test_pages.py follow_on_terminal": "tells how long commands took; eight minutes are ten times that",
     "planted/forked.py Forks.judged": "tells how long a mutant took to be found, and decides nothing by it",
     "planted/source_copy.py SourceCopy.judged": "tells how long a fault took to be found, and decides nothing by it",
     "client/test_redact.py test_long_answers_take_no_time": (
@@ -34,18 +33,16 @@ REASONS = {
     "client/test_sockets.py test_nothing_is_sent_on_a_connection_that_was_idle": (
         "the clock of connections, put forward; load makes them idle for longer"
     ),
-    "fleet/fleet_project.py _end": "how long Dask's processes may take to end before they are killed",
-    "fleet/fleet_project.py dask_cluster": "Dask tells nobody when it listens, but writes a file",
+    "fleet/test_dask.py _end": "how long Dask's processes may take to end before they are killed",
     "fleet/test_dask.py _until": "a process is looked at until it has done something; only a hang takes long",
     "fleet/test_dask.py pages": "how long a page may take; only a hang takes long",
     "fleet/test_dask.py test_an_interrupted_apply_stops_on_the_workers": (
         "for so long nothing may be written; load can only hide it"
     ),
-    "fleet/test_failing_workspaces.py RequestTimes.take_fault": "a limit is never exceeded; load only slows requests",
     "fleet/fleet_project.py wait_for_orphans": "processes are looked at until they have ended; only a hang takes long",
     "fleet/test_failing_workspaces.py Bucket.__init__": "processes share a service with a limit; load only slows them",
     "fleet/test_failing_workspaces.py Bucket.take_fault": "the same limit: so many requests a second",
-    "fleet/test_failing_workspaces.py test_processes_divide_the_rate": (
+    "fleet/test_failing_workspaces.py test_processes_divide_the_rate_that_they_learn": (
         "no more can be answered than the limit allows; load makes it fewer"
     ),
     "judges/test_prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
@@ -148,14 +145,14 @@ def git(folder: Path, *arguments: str) -> None:
 
 def test_each_commit_takes_the_next_part(tmp_path: Path) -> None:
     """No commit at all takes the first; a clone without history takes one as well."""
-    assert part_of(tmp_path) == 0
+    assert number_of(tmp_path) == 0
     git(tmp_path, "init", "--quiet", "origin")
     origin = tmp_path / "origin"
     for number in (1, 2, 3):
         git(origin, "commit", "--quiet", "--allow-empty", "--message", "more")
-        assert part_of(origin) == number
+        assert number_of(origin) == number
     git(tmp_path, "clone", "--quiet", "--depth", "1", origin.as_uri(), "shallow")
-    assert part_of(tmp_path / "shallow") in range(PARTS)
+    assert number_of(tmp_path / "shallow") > 0
 
 
 def taken_by(call: str, runs: Sequence[Mapping[str, str]]) -> list[list[int]]:

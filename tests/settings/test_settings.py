@@ -7,11 +7,12 @@ import traceback
 from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from manifest.cases import Case, cases, shown
-from texts import listed_cases
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
 from lmsconf.model.guards import GUARDS, Consent, GuardLimit, GuardLimits
@@ -30,11 +31,17 @@ default_workspace: sandbox
 
 
 def settings(root: Path, text: str, workspace: str | None = None, **environ: str) -> Settings:
+    """The settings of a project with that file, whose folder is made if it is missing."""
+    return load_settings(placed(root, text), workspace, environ, today=TODAY)
+
+
+def placed(root: Path, text: str) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
     (root / "lmsconf.yaml").write_text(text)
-    return load_settings(root, workspace, environ, today=TODAY)
+    return root
 
 
-def one(more: str, **environ: str) -> str:
+def one(more: str) -> str:
     """A project file with one workspace called w."""
     return f'workspaces: {{w: {{url: "sandbox:"}}}}\n{more}'
 
@@ -58,43 +65,18 @@ def test_smallest_project(tmp_path: Path) -> None:
 
 def test_whole_project(tmp_path: Path) -> None:
     """Every key of the project file arrives where planning looks for it."""
-    found = settings(
-        tmp_path,
-        TWO
-        + """\
-manifests: conf
-timezone: Europe/Stockholm
-ownership: {groups: ["LMS *", "!LMS test*"], smart_groups: all, content_targets: declared_content}
-leave_alone: ["group/UI *"]
-guards: {deletes: {count: 7}, removals: {count: 50, share: 5%}, recreates: off, protect: ["group/All staff"]}
-allow: [{removals: 214, reason: Contractors leave, until: 2026-07-07}]
-people: {unknown: skip}
-settle: 500ms
-dialect: {manual-groups.rename.name: newName, paging.limit: 50}
-vars: {region: Nordics, year: 2026, version: 1.10}
-""",
-    )
+    found = settings(tmp_path, text_of(__file__, "whole.yaml"))
     policy = found.policy
     assert found.manifests == tmp_path / "conf"
     assert (policy.timezone, policy.timezone_name) == (ZoneInfo("Europe/Stockholm"), "Europe/Stockholm")
-    assert policy.ownership == {
-        "group": ("LMS *", "!LMS test*"),
-        "smart_group": ("all",),
-        "content_target": ("declared_content",),
-    }
+    owned = {"group": ("LMS *", "!LMS test*"), "smart_group": ("all",), "content_target": ("declared_content",)}
+    assert policy.ownership == owned
     assert policy.leave_alone == ("group/UI *",)
     assert policy.guards == GuardLimits(protect=(("group/All staff",),)).with_limits(
         {"deletes": GuardLimit(count=7, share=0.1), "removals": GuardLimit(count=50, share=0.05), "recreates": None}
     )
-    assert policy.consents == (
-        Consent(
-            guard="removals",
-            number=214,
-            reason="Contractors leave",
-            until=date(2026, 7, 7),
-            source=SourceLocation("lmsconf.yaml", 10, 9),
-        ),
-    )
+    said = {"reason": "Contractors leave", "until": date(2026, 7, 7), "source": SourceLocation("lmsconf.yaml", 10, 9)}
+    assert policy.consents == (Consent(guard="removals", number=214, **said),)
     assert policy.skip_unknown is True
     assert found.policy.settle == 0.5
     assert found.dialect == {"manual-groups.rename.name": "newName", "paging.limit": 50}
@@ -104,22 +86,7 @@ vars: {region: Nordics, year: 2026, version: 1.10}
 
 def test_workspace_goes_further_than_the_project(tmp_path: Path) -> None:
     """What the chosen workspace says is added to what the project says, or takes its place; protection stays."""
-    text = """\
-workspaces:
-  test:
-    url: "sandbox:"
-    ownership: {groups: all}
-    guards: off
-    allow: [{deletes: 1, until: 2027-01-01}]
-    dialect: {b: y}
-    vars: {b: "2"}
-  other: {url: "sandbox:", guards: {deletes: {share: 20%}, protect: [group/B]}}
-ownership: {groups: ["A*"], smart_groups: all}
-guards: {deletes: {count: 9}, protect: [group/A]}
-allow: [{removals: 2, until: 2027-01-01}]
-dialect: {a: x, b: x}
-vars: {a: "1", b: "1"}
-"""
+    text = text_of(__file__, "workspaces.yaml")
     found = settings(tmp_path, text, "test")
     assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
     assert found.policy.guards == GuardLimits(protect=(("group/A",),)).with_limits(dict.fromkeys(GUARDS))
@@ -131,19 +98,11 @@ vars: {a: "1", b: "1"}
     assert other.settings_json()["protect"] == ["group/A", "group/B"]
 
 
-@pytest.mark.parametrize(
-    ("said", "limit"),
-    [
-        ("{count: 5, share: 10%}", GuardLimit(count=5, share=0.1)),
-        ("{count: 5, share: 0.25}", GuardLimit(count=5, share=0.25)),
-        ("{count: off}", GuardLimit(count=None, share=0.1)),
-        ("{share: off}", GuardLimit(count=5, share=None)),
-        ("off", None),
-    ],
-)
-def test_a_limit(tmp_path: Path, said: str, limit: GuardLimit | None) -> None:
+@listed_cases("said", "limit")
+def test_a_limit(tmp_path: Path, said: str, limit: dict[str, Any] | None) -> None:
     """A guard has a count and a share; what is not said keeps its default, and off is said."""
-    assert settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.limits["deletes"] == limit
+    found = settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.limits["deletes"]
+    assert found == (None if limit is None else GuardLimit(**limit))
 
 
 def test_consent_of_the_past(tmp_path: Path) -> None:
@@ -151,22 +110,8 @@ def test_consent_of_the_past(tmp_path: Path) -> None:
     found = settings(tmp_path, one("allow: [{removals: 1, until: 2026-07-01}, {removals: 2, until: 2026-07-02}]\n"))
     assert [one.number for one in found.policy.consents] == [2]
     (note,) = found.problems
-    assert (note.severity, note.code, note.source) == (
-        Severity.NOTE,
-        "project/consent-expired",
-        SourceLocation("lmsconf.yaml", 2, 9),
-    )
-
-
-def test_no_choice(tmp_path: Path) -> None:
-    """Several workspaces and no word which: an error that names one."""
-    with pytest.raises(ProblemsFound) as raised:
-        settings(tmp_path, TWO.replace("default_workspace: sandbox\n", ""))
-    (problem,) = raised.value.problems
-    assert (problem.code, problem.hint) == (
-        "project/no-workspace",
-        "Set default_workspace, or pass --workspace sandbox.",
-    )
+    assert (note.severity, note.code) == (Severity.NOTE, "project/consent-expired")
+    assert note.source == SourceLocation("lmsconf.yaml", 2, 9)
 
 
 def test_unknown_workspace(tmp_path: Path) -> None:
@@ -185,13 +130,10 @@ def test_url_from_the_environment(tmp_path: Path) -> None:
     found = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_PRODUCTION_TOKEN=CANARY)
     workspace = found.workspace
     assert (workspace.name, workspace.url, workspace.seed) == ("env", "https://other.example", None)
-    assert workspace.token is not None
     with pytest.raises(TokenUnavailable, match="LMSCONF_TOKEN"):
-        workspace.token.secret()
+        secret(found)
     assert found.policy.guards.limits["deletes"] == GuardLimit(count=9, share=0.1)
-    given = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_TOKEN=CANARY).workspace.token
-    assert given is not None
-    assert given.secret().reveal() == CANARY
+    assert secret(settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_TOKEN=CANARY)) == CANARY
 
 
 def test_url_and_another_choice(tmp_path: Path) -> None:
@@ -220,58 +162,60 @@ def test_no_project_file(tmp_path: Path) -> None:
 
 def test_a_project_is_looked_for_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the top of the repository, else to the home folder, and no further."""
-    below = tmp_path / "repository" / "a" / "b"
+    repository = placed(tmp_path, one("")) / "repository"
+    below = repository / "a" / "b"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    (tmp_path / "lmsconf.yaml").write_text(one(""))
     home = {"HOME": str(tmp_path)}
     assert load_settings(None, None, home).root == tmp_path
-    for environ in ({}, {"HOME": str(tmp_path / "repository")}, {"HOME": "/nowhere"}):
+    for environ in ({}, {"HOME": str(repository)}, {"HOME": "/nowhere"}):
         with pytest.raises(ProblemsFound):
             load_settings(None, None, environ)
-    (tmp_path / "repository" / ".git").mkdir()
-    (tmp_path / "repository" / ".git" / "HEAD").touch()
+    initialised(repository)
     with pytest.raises(ProblemsFound):
         load_settings(None, None, home)
-    (tmp_path / "repository" / "lmsconf.yaml").write_text(one(""))
-    assert load_settings(None, None, {}).root == tmp_path / "repository"
-    (below / "lmsconf.yaml").write_text(one(""))
+    placed(repository, one(""))
+    assert load_settings(None, None, {}).root == repository
+    placed(below, one(""))
     assert load_settings(None, None, {}).root == Path()
+
+
+def initialised(folder: Path) -> None:
+    """What git and lmsconf know a repository by."""
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").touch()
 
 
 def test_no_project_of_others_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that everybody may write to, or that is another user's, is used only where -C names it."""
-    below = tmp_path / "shared" / "mine"
-    below.mkdir(parents=True)
-    (tmp_path / "shared" / "lmsconf.yaml").write_text(one(""))
+    shared = placed(tmp_path / "shared", one(""))
+    (shared / "mine").mkdir()
     home = {"HOME": str(tmp_path)}
-    for folder in (below, tmp_path / "shared"):
+    for folder in (shared / "mine", shared):
         monkeypatch.chdir(folder)
-        (tmp_path / "shared").chmod(0o1777)
+        shared.chmod(0o1777)
         with pytest.raises(LmsconfError, match="writable by everybody") as raised:
             load_settings(None, None, home)
-        assert raised.value.hint == f"If you trust it, pass its folder: -C {tmp_path}/shared"
-        assert load_settings(tmp_path / "shared", None, home).workspace.name == "w"
-        (tmp_path / "shared").chmod(0o755)
+        assert raised.value.hint == f"If you trust it, pass its folder: -C {shared}"
+        assert load_settings(shared, None, home).workspace.name == "w"
+        shared.chmod(0o755)
         assert load_settings(None, None, home).workspace.name == "w"
     if os.geteuid() == 0:
-        os.chown(tmp_path / "shared", 4711, 4711)
+        os.chown(shared, 4711, 4711)
         with pytest.raises(LmsconfError, match="belongs to another user"):
             load_settings(None, None, home)
 
 
 def test_a_link_does_not_lead_around_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parents of a folder are those of the real one, also where a link in a trusted folder leads there."""
-    (tmp_path / "shared" / "mine").mkdir(parents=True)
-    (tmp_path / "shared" / "lmsconf.yaml").write_text(one(""))
-    (tmp_path / "shared").chmod(0o1777)
-    (tmp_path / "trusted").mkdir()
-    (tmp_path / "trusted" / "lmsconf.yaml").write_text(one(""))
-    (tmp_path / "trusted" / "link").symlink_to(tmp_path / "shared" / "mine")
-    monkeypatch.chdir(tmp_path / "trusted" / "link")
+    shared, trusted = (placed(tmp_path / name, one("")) for name in ("shared", "trusted"))
+    (shared / "mine").mkdir()
+    shared.chmod(0o1777)
+    (trusted / "link").symlink_to(shared / "mine")
+    monkeypatch.chdir(trusted / "link")
     with pytest.raises(LmsconfError, match="writable by everybody"):
         load_settings(None, None, {"HOME": str(tmp_path)})
-    (tmp_path / "shared" / "lmsconf.yaml").unlink()
+    (shared / "lmsconf.yaml").unlink()
     with pytest.raises(ProblemsFound, match=r"there is no lmsconf.yaml in .*/shared/mine"):
         load_settings(None, None, {"HOME": str(tmp_path)})
 
@@ -280,63 +224,62 @@ def test_root_uses_no_project_of_a_user_by_itself(tmp_path: Path, monkeypatch: p
     """As with sudo: in a user's folder, below it, and in a repository of theirs. A user may use what root made."""
     if os.geteuid() != 0:
         pytest.skip("only root may give folders away")
-    below = tmp_path / "user" / "below"
-    below.mkdir(parents=True)
-    (tmp_path / "user" / "lmsconf.yaml").write_text(one(""))
-    (tmp_path / "user" / ".git").mkdir()
-    (tmp_path / "user" / ".git" / "HEAD").touch()
-    os.chown(tmp_path / "user", 4711, 4711)
-    for folder in (below, tmp_path / "user"):
+    user = placed(tmp_path / "user", one(""))
+    (user / "below").mkdir()
+    initialised(user)
+    os.chown(user, 4711, 4711)
+    for folder in (user / "below", user):
         monkeypatch.chdir(folder)
         with pytest.raises(LmsconfError, match="belongs to another user"):
             load_settings(None, None, {"HOME": str(tmp_path), "SUDO_UID": "4711"})
-    os.seteuid(4711)
-    try:
-        assert load_settings(None, None, {}).root == Path()
-        os.seteuid(0)
-        os.chown(tmp_path / "user", 0, 0)
+    for owner in (4711, 0):
+        os.chown(user, owner, owner)
         os.seteuid(4711)
-        assert load_settings(None, None, {}).root == Path()
-    finally:
-        os.seteuid(0)
+        try:
+            assert load_settings(None, None, {}).root == Path()
+        finally:
+            os.seteuid(0)
 
 
 def test_a_folder_below_one_that_may_not_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the folders above cannot be inspected, the search ends; the working directory itself is looked at."""
-    inner = tmp_path / "closed" / "inner"
+    inner = placed(tmp_path, one("")) / "closed" / "inner"
     inner.mkdir(parents=True)
-    (tmp_path / "lmsconf.yaml").write_text(one(""))
     monkeypatch.chdir(inner)
-    (tmp_path / "closed").chmod(0)
-    user = os.geteuid()
+    inner.parent.chmod(0)
+    home, user = {"HOME": str(tmp_path)}, os.geteuid()
     if user == 0:
         os.chown(inner, 4711, 4711)
         os.seteuid(4711)
     try:
         with pytest.raises(ProblemsFound, match=r"there is no lmsconf\.yaml"):
-            load_settings(None, None, {"HOME": str(tmp_path)})
-        Path("lmsconf.yaml").write_text(one(""))
-        assert load_settings(None, None, {"HOME": str(tmp_path)}).root == Path()
+            load_settings(None, None, home)
+        placed(Path(), one(""))
+        assert load_settings(None, None, home).root == Path()
         Path().chmod(0o777)
         with pytest.raises(LmsconfError, match="writable by everybody"):
-            load_settings(None, None, {"HOME": str(tmp_path)})
+            load_settings(None, None, home)
     finally:
         os.seteuid(user)
-        (tmp_path / "closed").chmod(0o700)
+        inner.parent.chmod(0o700)
 
 
-def with_token(root: Path, token: str, **environ: str) -> Settings:
-    return settings(root, f'workspaces: {{p: {{url: "https://lms.example", token: {token}}}}}\n', **environ)
+def with_token(token: str) -> str:
+    """A project file with one workspace, whose token comes from there."""
+    return f'workspaces: {{p: {{url: "https://lms.example", token: {token}}}}}\n'
+
+
+def secret(found: Settings) -> str:
+    """The token of the workspace, as it is looked up when it is needed."""
+    assert found.workspace.token is not None
+    return found.workspace.token.secret().reveal()
 
 
 def test_token_from_the_environment(tmp_path: Path) -> None:
     """A token may come from the variable that the file names; LMSCONF_TOKEN takes its place."""
-    token = with_token(tmp_path, "{env: LMSCONF_P}", LMSCONF_P=CANARY).workspace.token
-    assert token is not None
-    assert token.secret().reveal() == CANARY
-    other = with_token(tmp_path, "{env: LMSCONF_P}", LMSCONF_P=CANARY * 2, LMSCONF_TOKEN=CANARY).workspace.token
-    assert other is not None
-    assert other.secret().reveal() == CANARY
+    text = with_token("{env: LMSCONF_P}")
+    assert secret(settings(tmp_path, text, LMSCONF_P=CANARY)) == CANARY
+    assert secret(settings(tmp_path, text, LMSCONF_P=CANARY * 2, LMSCONF_TOKEN=CANARY)) == CANARY
 
 
 def test_token_from_a_file(tmp_path: Path) -> None:
@@ -344,55 +287,59 @@ def test_token_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.touch(mode=0o600)
     path.write_text(f"{CANARY}\n")
-    found = with_token(tmp_path, "{file: token}")
+    found = settings(tmp_path, with_token("{file: token}"))
     assert found.problems == ()
-    assert found.workspace.token is not None
-    assert found.workspace.token.secret().reveal() == CANARY
+    assert secret(found) == CANARY
     path.chmod(0o640)
-    (warning,) = with_token(tmp_path, "{file: token}").problems
+    (warning,) = settings(tmp_path, with_token("{file: token}")).problems
     assert (warning.code, warning.severity) == ("token/readable", Severity.WARNING)
     assert warning.hint == f"chmod 600 {path}"
+
+
+ALLOWED = {"LMSCONF_TOKEN_COMMANDS": "allow"}
 
 
 def test_token_from_a_command(tmp_path: Path) -> None:
     """A command is run when the token is needed, and not before; in the project's folder if it names a file there."""
     (tmp_path / "say.py").write_text(f"open('ran', 'w').close(); print('{CANARY}')")
-    found = with_token(tmp_path, f'{{command: ["{sys.executable}", say.py]}}', LMSCONF_TOKEN_COMMANDS="allow")
+    found = settings(tmp_path, with_token(f'{{command: ["{sys.executable}", say.py]}}'), **ALLOWED)
     assert not (tmp_path / "ran").exists()
-    assert found.workspace.token is not None
-    assert found.workspace.token.secret().reveal() == CANARY
+    assert secret(found) == CANARY
     assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("words", [f"['{sys.executable}', -m, say]", "[make, -s, say]"])
 def test_a_command_finds_nothing_of_a_branch(words: str, tmp_path: Path) -> None:
     """A command that names no file of the project does not run in it, where programs find modules and makefiles."""
-    found = with_token(tmp_path, f"{{command: {words}}}", LMSCONF_TOKEN_COMMANDS="allow").workspace.token
+    found = settings(tmp_path, with_token(f"{{command: {words}}}"), **ALLOWED)
     (tmp_path / "say.py").write_text(f"print('{CANARY}')")
     (tmp_path / "Makefile").write_text(f"say:\n\techo {CANARY}\n")
-    assert found is not None
     with pytest.raises(LmsconfError, match="gave no token"):
-        found.secret()
+        secret(found)
+
+
+class Asked(list[str]):
+    """Hears of each command that may run, and gives always the same answer."""
+
+    def __init__(self, answer: bool = True) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __call__(self, command: str) -> bool:
+        self.append(command)
+        return self._answer
 
 
 def test_a_label_chooses_no_program_that_nobody_allowed(tmp_path: Path) -> None:
     """A program named by a variable is allowed as it is expanded; the other words are allowed as they are written."""
-    shown = list[str]()
-
-    def ask(command: str) -> bool:
-        shown.append(command)
-        return True
-
+    asked = Asked()
     for tool in ("true", "false", "true"):
-        token = "{command: ['$(tool)', '$(key)']}"
-        (tmp_path / "lmsconf.yaml").write_text(
-            f"workspaces: {{p: {{url: 'https://lms.example', labels: {{tool: '{tool}', key: k}}, token: {token}}}}}\n"
-        )
-        found = load_settings(tmp_path, None, {"HOME": str(tmp_path / "home")}, today=TODAY, ask=ask)
-        assert found.workspace.token is not None
+        labels = f"token: {{command: ['$(tool)', '$(key)']}}, labels: {{tool: '{tool}', key: k}}"
+        placed(tmp_path, f"workspaces: {{p: {{url: 'https://lms.example', {labels}}}}}\n")
+        found = load_settings(tmp_path, None, {"HOME": str(tmp_path / "home")}, today=TODAY, ask=asked)
         with pytest.raises(LmsconfError):
-            found.workspace.token.secret()
-    assert shown == ["true '$(key)'", "false '$(key)'"]
+            secret(found)
+    assert asked == ["true '$(key)'", "false '$(key)'"]
 
 
 @pytest.mark.parametrize("content", ["", "{"])
@@ -402,22 +349,20 @@ def test_damaged_approvals_are_told(content: str, tmp_path: Path) -> None:
     file.parent.mkdir()
     file.touch(mode=0o600)
     file.write_text(content)
-    found = with_token(tmp_path, "{command: ['true']}", XDG_STATE_HOME=str(tmp_path)).workspace.token
-    assert found is not None
+    found = settings(tmp_path, with_token("{command: ['true']}"), XDG_STATE_HOME=str(tmp_path))
     with pytest.raises(LmsconfError, match=r"token-commands\.json is damaged"):
-        found.secret()
+        secret(found)
 
 
 @listed_cases("token", "told")
 def test_no_token(tmp_path: Path, token: str, told: str) -> None:
     """A token that cannot be had is an error when it is needed, which says where it was looked for."""
-    (tmp_path / "empty").touch(mode=0o600)
-    (tmp_path / "several").touch(mode=0o600)
-    (tmp_path / "several").write_text(f"{CANARY}\n{CANARY}\n")
-    found = with_token(tmp_path, token, LMSCONF_TOKEN_COMMANDS="allow").workspace.token
-    assert found is not None
+    for name, text in (("empty", ""), ("several", f"{CANARY}\n{CANARY}\n")):
+        (tmp_path / name).touch(mode=0o600)
+        (tmp_path / name).write_text(text)
+    found = settings(tmp_path, with_token(token), **ALLOWED)
     with pytest.raises(LmsconfError) as raised:
-        found.secret()
+        secret(found)
     assert raised.value.message.endswith(told)
     assert raised.value.hint
     assert CANARY not in "".join(traceback.format_exception(raised.value))
@@ -425,41 +370,32 @@ def test_no_token(tmp_path: Path, token: str, told: str) -> None:
 
 def test_settings_never_show_the_token(tmp_path: Path) -> None:
     """Neither repr nor str of settings, token or secret holds the token."""
-    found = with_token(tmp_path, "{env: LMSCONF_P}", LMSCONF_P=CANARY)
+    found = settings(tmp_path, with_token("{env: LMSCONF_P}"), LMSCONF_P=CANARY)
     assert found.workspace.token is not None
-    secret = found.workspace.token.secret()
-    for value in (found, found.workspace, found.workspace.token, secret):
-        assert CANARY not in repr(value)
-        assert CANARY not in f"{value}"
+    for value in (found, found.workspace, found.workspace.token, found.workspace.token.secret()):
+        assert CANARY not in f"{value!r} {value}"
 
 
 def test_a_token_comes_only_from_where_the_environment_lets_it(tmp_path: Path) -> None:
     """A project file names variables of lmsconf and files of the project; any other place stands in the environment."""
     root, vault = tmp_path / "lms", tmp_path / "vault"
-    root.mkdir()
+    (root / ".git").mkdir(parents=True)
     vault.mkdir()
-    for folder in (root, vault):
-        (folder / "key").write_text(CANARY)
+    for file in (root / "key", vault / "key", root / ".git" / "config"):
+        file.write_text(CANARY)
     (root / "link").symlink_to(vault / "key")
-    (root / ".git").mkdir()
-    (root / ".git" / "config").write_text(CANARY)
     outside = ("{file: ../vault/key}", f'{{file: "{vault}/key"}}', "{file: link}", "{file: lmsconf.yaml/../link}")
     variables = ("{env: AWS_SECRET_ACCESS_KEY}", "{env: LMSCONF_PLAN_KEY}", "{env: lmsconf_token}")
     for said in (*outside, *variables, "{file: .git/config}", "{file: ~/key}"):
-        found = with_token(root, said, AWS_SECRET_ACCESS_KEY=CANARY, LMSCONF_PLAN_KEY=CANARY).workspace.token
-        assert found is not None
+        found = settings(root, with_token(said), AWS_SECRET_ACCESS_KEY=CANARY, LMSCONF_PLAN_KEY=CANARY)
         with pytest.raises(LmsconfError) as raised:
-            found.secret()
+            secret(found)
         assert raised.value.code == "token/refused", said
         assert CANARY not in f"{raised.value.message} {raised.value.hint}"
     for said in outside[:3]:
-        found = with_token(root, said, LMSCONF_TOKEN_DIRS=f"/nowhere:{vault}").workspace.token
-        assert found is not None
-        assert found.secret().reveal() == CANARY
+        assert secret(settings(root, with_token(said), LMSCONF_TOKEN_DIRS=f"/nowhere:{vault}")) == CANARY
     listed = {"LMSCONF_TOKEN_ENVS": "OTHER,AWS_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY": CANARY}
-    found = with_token(root, variables[0], **listed).workspace.token
-    assert found is not None
-    assert found.secret().reveal() == CANARY
+    assert secret(settings(root, with_token(variables[0]), **listed)) == CANARY
 
 
 def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
@@ -467,74 +403,65 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
     root, home = tmp_path / "lms", tmp_path / "home"
     root.mkdir()
     (root / "say.sh").write_text(f"echo {CANARY}")
-    said, shown = "{command: [sh, say.sh]}", list[str]()
+    said = "{command: [sh, say.sh]}"
 
-    def secret(answer: bool | None, of: str = said, at: Path = root) -> str:
-        def ask(command: str) -> bool:
-            shown.append(command)
-            return bool(answer)
+    def asked(ask: Asked | None, of: str = said, at: Path = root) -> str:
+        placed(at, with_token(of))
+        return secret(load_settings(at, None, {"HOME": str(home)}, today=TODAY, ask=ask))
 
-        (at / "lmsconf.yaml").write_text(f'workspaces: {{p: {{url: "https://lms.example", token: {of}}}}}\n')
-        found = load_settings(
-            at, None, {"HOME": str(home)}, today=TODAY, ask=None if answer is None else ask
-        ).workspace.token
-        assert found is not None
-        return found.secret().reveal()
+    def refused(of: str = said, at: Path = root) -> None:
+        with pytest.raises(LmsconfError, match="not allowed"):
+            asked(None, of, at)
 
-    for answer in (None, False):
+    no, yes = Asked(False), Asked()
+    for answer in (None, no):
         with pytest.raises(LmsconfError, match="token's command"):
-            secret(answer)
-    assert secret(True) == secret(None) == CANARY
-    assert shown == ["sh say.sh", "sh say.sh"]
+            asked(answer)
+    assert asked(yes) == asked(None) == CANARY
+    assert no == yes == ["sh say.sh"]
     (kept,) = (home / ".local" / "state" / "lmsconf").iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
     assert kept.parent.stat().st_mode & 0o777 == 0o700
-    elsewhere = tmp_path / "other"
-    elsewhere.mkdir()
-    for of, at in (("{command: [sh, say.sh, more]}", root), (said, elsewhere)):
-        with pytest.raises(LmsconfError, match="not allowed"):
-            secret(None, of, at)
+    refused("{command: [sh, say.sh, more]}")
+    refused(at=tmp_path / "other")
     (root / "say.sh").write_text("echo other")
-    with pytest.raises(LmsconfError, match="not allowed"):
-        secret(None)
-    assert secret(True) == "other"
+    refused()
+    assert asked(yes) == "other"
     document = json.loads(kept.read_text())
     for other in (document | {"format": document["format"] + "x"}, [document]):
         kept.write_text(json.dumps(other))
-        with pytest.raises(LmsconfError, match="not allowed"):
-            secret(None)
+        refused()
     kept.write_text(json.dumps(document))
     kept.chmod(0o666)
-    with pytest.raises(LmsconfError, match="not allowed"):
-        secret(None)
+    refused()
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["cd ROOT && sh s*.sh", "test -f ROOT/say.sh; cd ROOT && sh s*.sh", "cd ~/lms && sh s*.sh", "sh ROOT/say.sh"],
-)
+@listed_cases("words", "times")
 def test_a_yes_to_a_command_that_names_the_projects_folder_is_not_kept(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the files that it names are compared, and another one may run; one that names a file alone is kept."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    root, asked = tmp_path / "lms", list[str]()
-    root.mkdir()
-    (root / "say.sh").write_text(f"echo {CANARY}")
+    root, asked = tmp_path / "lms", Asked()
     command = json.dumps(["sh", "-c", words.replace("ROOT", str(root))])
-    (root / "lmsconf.yaml").write_text(
-        f'workspaces: {{p: {{url: "https://lms.example", token: {{command: {command}}}}}}}\n'
-    )
-
-    def ask(command: str) -> bool:
-        asked.append(command)
-        return True
-
+    placed(root, with_token(f"{{command: {command}}}"))
+    (root / "say.sh").write_text(f"echo {CANARY}")
     for _ in range(2):
-        found = load_settings(root, None, {"HOME": str(tmp_path)}, today=TODAY, ask=ask).workspace.token
-        assert found is not None
-        found.secret()
-    assert len(asked) == (1 if words == "sh ROOT/say.sh" else 2)
+        secret(load_settings(root, None, {"HOME": str(tmp_path)}, today=TODAY, ask=asked))
+    assert len(asked) == times
+
+
+def test_a_yes_outside_the_project_is_none_for_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that leads into the project later lets any file of it run, so that it is asked for again."""
+    said = with_token("{command: [sh, -c, 'sh $PLACE/s*.sh']}")
+    root, vault = (placed(tmp_path / name, said) for name in ("lms", "vault"))
+    for folder in (root, vault):
+        (folder / "say.sh").write_text(f"echo {CANARY}")
+    for folder, ask in ((vault, Asked()), (vault, None), (root, None)):
+        monkeypatch.setenv("PLACE", str(folder))
+        found = load_settings(root, None, {"HOME": str(tmp_path)}, today=TODAY, ask=ask)
+        with pytest.raises(LmsconfError, match="not allowed") if folder == root else nullcontext():
+            assert secret(found) == CANARY
 
 
 @listed_cases("allowed", "url", "goes")
@@ -548,15 +475,13 @@ def test_a_token_goes_only_to_hosts_that_are_allowed(tmp_path: Path, allowed: st
         assert raised.value.code == ("token/missing" if goes else "url/host")
 
 
-@pytest.mark.parametrize("said", ["url: 'sandbox:../x.db'", "url: 'sandbox:/x.db'", "url: 'sandbox:out/x.db'",
-                                  "url: 'sandbox:', seed: ../x.yaml", "url: 'sandbox:', seed: out/x.yaml"])  # fmt: skip
+@listed_cases("said")
 def test_sandbox_files_stay_inside(tmp_path: Path, said: str) -> None:
     """The database and the seed of a sandbox lie in the project, all links followed."""
-    root = tmp_path / "lms"
-    root.mkdir()
-    (root / "out").symlink_to(tmp_path)
+    (tmp_path / "lms").mkdir()
+    (tmp_path / "lms" / "out").symlink_to(tmp_path)
     with pytest.raises(ProblemsFound) as raised:
-        settings(root, f"workspaces: {{w: {{{said}}}}}\n")
+        settings(tmp_path / "lms", f"workspaces: {{w: {{{said}}}}}\n")
     assert [problem.code for problem in raised.value.problems] == ["project/outside"]
 
 
@@ -573,30 +498,10 @@ def test_a_linked_project_file_is_refused(tmp_path: Path) -> None:
 # Malformed project files: what is said of each, word by word.
 
 
-CASES = cases(Path(__file__).parent / "malformed.txt")
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("malformed.txt")), ids=lambda case: case.title)
 def test_malformed_project_file(case: Case, tmp_path: Path) -> None:
     """A malformed project file is told about at file, line and column, with the reason and the way out."""
-    (tmp_path / "lmsconf.yaml").write_text(case.text, encoding="utf-8")
     with pytest.raises(ProblemsFound) as raised:
-        load_settings(tmp_path, None, {}, today=date(2026, 7, 1))
+        settings(tmp_path, case.text)
     assert shown(raised.value.problems) == case.told
     assert "s3cr3t" not in case.told
-
-
-def test_a_yes_outside_the_project_is_none_for_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that leads into the project later lets any file of it run, so that it is asked for again."""
-    root, vault = tmp_path / "lms", tmp_path / "vault"
-    for folder in (root, vault):
-        folder.mkdir()
-        (folder / "say.sh").write_text(f"echo {CANARY}")
-    said = "workspaces: {p: {url: 'https://lms.example', token: {command: [sh, -c, 'sh $PLACE/s*.sh']}}}\n"
-    (root / "lmsconf.yaml").write_text(said)
-    for folder, ask in ((vault, lambda _: True), (vault, None), (root, None)):
-        monkeypatch.setenv("PLACE", str(folder))
-        token = load_settings(root, None, {"HOME": str(tmp_path)}, today=TODAY, ask=ask).workspace.token
-        assert token is not None
-        with pytest.raises(LmsconfError, match="not allowed") if folder == root else nullcontext():
-            assert token.secret().reveal() == CANARY

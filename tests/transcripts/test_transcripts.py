@@ -85,16 +85,10 @@ def _done(root: Path, done: str | Mapping[str, Any], run: str) -> Iterator[str]:
 
 
 def _write_project(root: Path, case: Mapping[str, Any]) -> None:
-    dialect = {
-        **(second_dialect() if case.get("dialect") == "second" else {}),
-        **(case.get("project") or {}).get("dialect", {}),
-    }
-    project = {
-        "workspaces": {"sandbox": {"url": "sandbox:workspace.db", "seed": "workspace.yaml"}},
-        "timezone": "Europe/Stockholm",
-        **(case.get("project") or {}),
-        "dialect": dialect,
-    }
+    given = case.get("project") or {}
+    spoken = {**(second_dialect() if case.get("dialect") == "second" else {}), **given.get("dialect", {})}
+    workspaces = {"sandbox": {"url": "sandbox:workspace.db", "seed": "workspace.yaml"}}
+    project = {"workspaces": workspaces, "timezone": "Europe/Stockholm", **given, "dialect": spoken}
     (root / "lmsconf.yaml").write_text(yaml.safe_dump(project), encoding="utf-8")
     (root / "workspace.yaml").write_text(yaml.safe_dump(case["workspace"], allow_unicode=True), encoding="utf-8")
     (root / "manifests").mkdir()
