@@ -24,6 +24,7 @@ from .writer import TARGET, written
 DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {
     **second_dialect(),
+    "paging.limit": 1,  # so that a listing has several pages
     "manual-groups.who-can-manage": "given",
     "smart-groups.system-condition.alone": "any-answer",
     "smart-groups.system-condition.with-choices": "any-answer",

@@ -116,12 +116,12 @@ FAILURES: dict[str, Callable[[], httpx.Response | Exception]] = {
 @pytest.mark.parametrize("name", FAILURES)
 @pytest.mark.parametrize("writes", [False, True], ids=["read", "write"])
 def test_no_failure_shows_a_canary(name: str, writes: bool) -> None:
-    """A token and a link that the service repeats are in no byte of an error, of its hint, its body or the trace."""
+    """A token and a link that the service repeats are in no byte of an error, its hint or body, the trace or client."""
     told: list[Exchange] = []
     by = client(network=Network(FAILURES[name]()), clock=Clock(), told=told)
     with pytest.raises(ApiError) as caught:
         one_call(by, writes=writes)
     error = caught.value
-    shown = repr((error.message, error.hint, error.body, str(error), error.problems, told))
+    shown = repr((error.message, error.hint, error.body, str(error), error.problems, told, by))
     assert [word for word in ("canary", JWT[:30], "c2lnbmF0dXJl") if word in shown] == []
     assert error.message

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_an_empty_value_is_an_error(tmp_path: Path, template: str, value: str, e
 
 def variants(document: dict[str, Any]) -> Iterator[object]:
     """The same document, with one value or key of an entry made wrong."""
-    for entries in {**document, **document.get("absent", {})}.values():
+    for entries in chain(document.values(), document.get("absent", {}).values()):
         for entry in entries if isinstance(entries, list) else ():
             for key in list(entry) if isinstance(entry, dict) else ():
                 kept = entry.pop(key)

@@ -161,10 +161,10 @@ def test_another_encoding(tmp_path: Path) -> None:
     [
         (
             'name,email,x\r\n"Berg, ""Bo""\r\nof Sales",  nobody ,x\r\n\r\nA,"also nobody",\r\nB\r\n',
-            ["3:13", "5:3", "6:2"],
+            ["3:13 people/address", "5:3 people/address", "6:2 people/no-address"],
         ),
-        (f'email,"{"x" * 200_000}"\n', ["1"]),
-        ("x," * 61 + 'email\n"a,b"' + ',"c"' * 60 + "\n", ["2:246"]),
+        (f'email,"{"x" * 200_000}"\n', ["1 people/csv"]),
+        ("x," * 61 + 'email\n"a,b"' + ',"c"' * 60 + "\n", ["2:246 people/no-address"]),
     ],
     ids=["quotes", "a cell that is too long", "a missing cell"],
 )
@@ -172,7 +172,8 @@ def test_places_of_cells(tmp_path: Path, people: str, places: list[str]) -> None
     """A cell is found behind quotes that hold separators, quotes and line breaks, however the lines end."""
     manifest = MEMBERS.replace("email}", "email, allow_empty: true}")
     found = loaded(tmp_path, f"{manifest}@ people.csv\n{people}")
-    assert [str(problem.source) for problem in found.problems] == [f"people.csv:{place}" for place in places]
+    told = [f"{problem.source} {problem.code}" for problem in found.problems]
+    assert told == [f"people.csv:{place}" for place in places]
 
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:

@@ -81,19 +81,22 @@ def test_what_is_required_is_required(api, operation, key):
 
 def test_the_log_holds_every_request(open_workspace):
     """`log` has method, path, operation and status of each request, and whether it writes; refused and lost too."""
-    api = open_workspace(faults=FaultScript(Fault(operation="smart-groups.create", cut=True)))
+    broken = (Fault(operation="smart-groups.create", cut=True), Fault(operation="users.create", lose_answer=True))
+    api = open_workspace(faults=FaultScript(*broken))
     api.call("GET", "/groups", skip=0)
     api.call("POST", "/groups", {"name": "x"})
     api.call("DELETE", "/content/targets", TARGET | {"targetId": "g-9"})
     api.call("GET", "/nowhere")
-    with pytest.raises(httpx.RemoteProtocolError):
-        api.call("POST", "/smart-groups", {})
+    for path, body in (("/smart-groups", {}), ("/users", {"email": "eve@acme.example"})):
+        with pytest.raises(httpx.RemoteProtocolError):
+            api.call("POST", path, body)
     assert api.sandbox.log == [
         ("GET", "/groups", "manual-groups.list", 200, False),
         ("POST", "/groups", "manual-groups.create", 200, True),
         ("DELETE", "/content/targets", "content-targets.delete", 404, True),
         ("GET", "/nowhere", None, 404, False),
         ("POST", "/smart-groups", "smart-groups.create", 0, True),
+        ("POST", "/users", "users.create", 0, True),
     ]
 
 
