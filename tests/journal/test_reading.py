@@ -140,7 +140,7 @@ DELETED = f"{LIST}. Runs before {NAMES[0]} are not kept here; `runs: {{keep: N}}
     [
         ("aaa", "3 runs", f"Name one: {NAMES[2]}, {NAMES[1]}, {NAMES[0]}"),
         (f"{NAMES[0]}-", "2 runs", f"Name one: {NAMES[2]}, {NAMES[1]}"),
-        *((said, "no run", LIST) for said in ("x", "", "../x", "20260603", "2026053x")),
+        *((said, "no run", LIST) for said in ("x", "", "../x", "20260603", "2026053x", f"{NAMES[0]}-1x")),
         *((said, "no run", DELETED) for said in ("20260531T080000Z-x", "20260531")),
     ],
 )
