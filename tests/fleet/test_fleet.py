@@ -141,7 +141,7 @@ UNKNOWN = "smart_groups: [{name: Odd, only_in: [two], conditions: [{field: Size,
 def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
     fleet: Fleet, manifest: str, options: tuple[str, ...], effects: str
 ) -> None:
-    """Summed over all workspaces, in every view and from shards too, and nothing more than is known."""
+    """Summed over all workspaces, in every view, and nothing more than is known."""
     fleet.write("seed.yaml", text_of(__file__, "fleet_people.yaml"))
     fleet.write("lmsconf.yaml", SEEDED)
     fleet.write("manifests/a.yaml", manifest + "\n")

@@ -48,6 +48,7 @@ def test_an_apply_is_listed_and_shown(stage: ServedProject) -> None:
     """
     stage("plan", code=ExitCode.OK)
     assert stage("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
+    assert "no run matches" in stage("runs", "20260101", code=ExitCode.ERROR).err
     stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
     for _ in range(2):
         stage("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)

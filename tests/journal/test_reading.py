@@ -154,13 +154,6 @@ def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str
     assert error.value.hint == hint
 
 
-def test_no_journals_is_no_error(tmp_path: Path) -> None:
-    """A project without journals has had no runs."""
-    assert list(read_runs(tmp_path)) == []
-    with pytest.raises(LmsconfError, match="no run"):
-        find_run(tmp_path, "latest")
-
-
 def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """A folder where a journal should be is an error with its path, for one run and in the list of all."""
     path = runs_of(tmp_path) / "20260301T080000Z-abc.jsonl"
