@@ -4,7 +4,7 @@ apply                     the safe sequence: locks, digest, staleness, guards, a
 python_api                `lmsconf.open`: a project with plan, apply, drift, export and snapshot
 run_plan                  sends the calls of a plan, verifies the result and reports
 replanning                plans the changes of a plan again: before a run, and to verify it; its exit code
-staleness                 whether a plan still fits the workspace
+staleness                 whether a plan still fits the workspace, and has not expired
 scheduler, call_executor  calls in dependency order, concurrently, until Ctrl-C, and what a run reports; one call
 ambiguous_writes          whether a write without a response was carried out
 try_assumptions           each assumption about the service is tried with one call, before others rest on it

@@ -47,7 +47,7 @@ from lmsconf.planner.undo.kept_state import people_losing_answers, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
-from lmsconf.workspace.project_manifests import manifests_commit
+from lmsconf.workspace.manifests_commit import manifests_commit
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 
