@@ -268,5 +268,6 @@ def test_plan_then_apply_then_drift(script: Script, tmp_path: Path) -> None:
 def test_wrong_words_do_nothing(script: Script, arguments: tuple[str, ...], tmp_path: Path) -> None:
     """Without a word that the script knows, or a digest to apply, nothing is run."""
     before = {path.name for path in tmp_path.iterdir()}
-    assert script(*arguments)[0] == ExitCode.USAGE
+    code, said = script(*arguments)
+    assert (code, said.partition(" ")[0], said.count("\n")) == (ExitCode.USAGE, "usage:", 1)
     assert {path.name for path in tmp_path.iterdir()} == before

@@ -223,8 +223,15 @@ def test_acme_is_as_large_as_its_page_says() -> None:
 
 @pytest.mark.sampled(day=4)
 def test_every_smart_group_of_acme_that_can_have_members_has_some(copy: Copy) -> None:
-    """People's answers put members into each smart group, apart from the one on a field that nobody answered yet."""
+    """People's answers put members into each smart group, apart from the one on a field that nobody answered yet.
+
+    The plan before creates, changes and deletes some of each kind.
+    """
     folder = copy("acme")
+    changes: Any = lmsconf(folder, "plan", "--format", "json", code=ExitCode.OK).document["changes"]
+    kinds = ("custom_field", "group", "smart_group", "content_target")
+    seen = {(change["kind"], change["action"]) for change in changes}
+    assert seen == {(kind, action) for kind in kinds for action in ("create", "update", "delete")}
     lmsconf(folder, "apply", "--auto-approve", *CONSENTS["acme"], code=ExitCode.OK)
 
     def get(path: str, *query: str) -> Any:

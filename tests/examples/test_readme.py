@@ -166,7 +166,7 @@ def test_the_page_shows_a_rule_of_the_policy() -> None:
 
 def judged(plan: dict[str, Any]) -> tuple[list[str], list[str]]:
     """What the policy denies and warns of, without spaces: one evaluator leaves some out."""
-    engine = pytest.importorskip("hobofan_regorus").Engine()
+    engine = pytest.importorskip("hobofan_regorus", reason="the extra `judges` is not installed").Engine()
     engine.add_policy("plan.rego", POLICY.read_text(encoding="utf-8"))
     engine.set_input_json(json.dumps(plan))
     answers = [json.loads(engine.eval_rule_as_json(f"data.main.{name}")) for name in ("deny", "warn")]
@@ -174,6 +174,7 @@ def judged(plan: dict[str, Any]) -> tuple[list[str], list[str]]:
     return deny, warn
 
 
+@pytest.mark.slow
 def test_the_policy_denies_what_it_says(project: Path) -> None:
     """A change without an owner, a deletion without a ticket, too many losers, and a number that is not known."""
     plan = json.loads((project / "plan.json").read_text(encoding="utf-8"))

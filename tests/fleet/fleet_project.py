@@ -1,8 +1,6 @@
 """A project with some workspaces in files of the embedded sandbox, and the command line on it."""
 
 import json
-import os
-import signal
 import socket
 import time
 from collections import Counter
@@ -246,10 +244,6 @@ class ServedFleet(Fleet):
         self.add(name, url)
         return url
 
-    def plan_served(self, *arguments: object) -> int:
-        """Save the plans of the fleet; return the exit code."""
-        return self.command("plan", "--out", self.out, *arguments).code
-
     def names(self, workspace: str) -> Counter[str]:
         """How often each name is in a served workspace."""
         listings = (("/custom-fields", "customFields"), ("/groups", "groups"), ("/smart-groups", "smartGroups"))
@@ -299,9 +293,3 @@ def _command(id: int) -> bytes:
     with suppress(OSError):  # it has ended
         return Path(f"/proc/{id}/cmdline").read_bytes()
     return b""
-
-
-def kill(worker: int) -> None:
-    """Kill a worker, as a machine without memory would."""
-    with suppress(ProcessLookupError):
-        os.kill(worker, signal.SIGKILL)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Self
 
 import msgspec
@@ -95,13 +96,13 @@ def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     assert "the environment variable LMSCONF_NOT_SET is not set" in shown
     assert "3 with changes, 0 without, 1 failed." in shown
     fleet.run("--workspace", "alpha", "api", "POST", "/groups", "--body", '{"name": "Team eu"}', code=0)
-    text = fleet.apply("--max-failures", "1").out
+    text = fleet.apply("--max-failures", "1", code=1).out
     assert "Workspace alpha (sandbox:alpha.db): the plan does not fit any more" in text
     assert "2 workspaces: not attempted\n  beta, gamma\n" in text
     assert text.index("beta") > text.index("Workspace alpha")
     assert "not applied: 2 workspaces of the wave ring=canary failed, and the limit is 1" in text
     assert fleet.exits() == {"alpha": 3, "beta": 5, "epsilon": 1, "gamma": 5}
-    fleet.apply("--max-failures", "2")
+    fleet.apply("--max-failures", "2", code=1)
     assert fleet.exits() == {"alpha": 3, "beta": 0, "epsilon": 1, "gamma": 0}
 
 
@@ -140,7 +141,7 @@ UNKNOWN = "smart_groups: [{name: Odd, only_in: [two], conditions: [{field: Size,
 def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
     fleet: Fleet, manifest: str, options: tuple[str, ...], effects: str
 ) -> None:
-    """Summed over all workspaces, in every view and from shards too, and nothing more than is known."""
+    """Summed over all workspaces, in every view, and nothing more than is known."""
     fleet.write("seed.yaml", text_of(__file__, "fleet_people.yaml"))
     fleet.write("lmsconf.yaml", SEEDED)
     fleet.write("manifests/a.yaml", manifest + "\n")
@@ -322,15 +323,7 @@ def test_workspaces_that_all_differ_fit_a_comment(limit: str) -> None:
     assert "Shortened to fit" in comment
 
 
-# `--engine dask`, without a scheduler.
-
-
-def test_an_empty_scheduler_is_not_that_of_the_configuration(fleet: Fleet) -> None:
-    """An unset variable of a script, `--scheduler "$DASK"`, sends plans nowhere."""
-    config = pytest.importorskip("dask.config")
-    with config.set({"scheduler-address": "tls://dask.example:8786"}):
-        err = fleet.command("plan", "--engine", "dask", "--scheduler", "", code=64).err
-    assert "--engine dask needs the address of a scheduler" in err
+# `--engine dask`, without a scheduler, and without Dask.
 
 
 class AnsweringClient:
@@ -368,12 +361,23 @@ DASK = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """The wrong answers of Dask's worker."""
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(distributed, "Client", AnsweringClient)
-    monkeypatch.setattr(distributed, "Event", AnsweringClient)
+    """The wrong answers of Dask's worker. In the configuration there is a scheduler."""
+    config = SimpleNamespace(
+        get=lambda key, default: {"scheduler-address": "tls://dask.example:8786"}.get(key, default)
+    )
+    distributed = SimpleNamespace(Client=AnsweringClient, Event=AnsweringClient)
+    stand_ins = {"dask": SimpleNamespace(config=config), "dask.config": config, "distributed": distributed}
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, stand_in)
     monkeypatch.setattr(AnsweringClient, "answers", found := dict[str, object]())
     return found
+
+
+@pytest.mark.usefixtures("answers")
+def test_an_empty_scheduler_is_not_that_of_the_configuration(fleet: Fleet) -> None:
+    """An unset variable of a script, `--scheduler "$DASK"`, sends plans nowhere."""
+    err = fleet.command("plan", "--engine", "dask", "--scheduler", "", code=64).err
+    assert "--engine dask needs the address of a scheduler" in err
 
 
 def test_an_answer_without_a_result_loses_one_task(fleet: Fleet, answers: dict[str, object]) -> None:

@@ -273,7 +273,7 @@ def test_a_fleet_asks_each_known_service_as_before(served: ServedFleet) -> None:
             person = {"email": f"p{number}@acme.example", "firstName": "A", "lastName": "B", "language": "en"}
             served.ask(name, "POST", "/users", person)
         served.ask(name, "POST", "/groups", {"name": "Team", "memberIds": ["u-1"]})
-    assert served.plan_served() == 0
+    served.plan()
     for service in served.services.values():
         service.log.clear()
     assert served.apply()[0] == 0

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from flow.project import runs_of
+from flow.shell import Ran
 from integrity.served_project import ServedProject, staged
 from journal.conftest import BEGAN, CALLS, MANIFEST
 from json_schemas import schema_validator
@@ -47,6 +48,7 @@ def test_an_apply_is_listed_and_shown(stage: ServedProject) -> None:
     """
     stage("plan", code=ExitCode.OK)
     assert stage("runs", code=ExitCode.OK).out.endswith("No runs recorded.\n")
+    assert "no run matches" in stage("runs", "20260101", code=ExitCode.ERROR).err
     stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK)
     for _ in range(2):
         stage("apply", "--auto-approve", "--meta", "commit=9f3c", code=ExitCode.OK)
@@ -108,13 +110,15 @@ def test_a_rerun_waits_for_what_was_in_flight(stage: ServedProject, tmp_path: Pa
 
     What another process was doing with the embedded workspace has ended with that process.
     """
-    began = datetime.now(UTC)
-    since = (began - BEGAN).total_seconds()
-    for url in (stage.url, "sandbox:box.db"):
-        # The journal of a run that was killed with a call in flight.
+
+    def apply_after_one_was_killed(url: str, *options: str) -> Ran:
+        since = (datetime.now(UTC) - BEGAN).total_seconds()
         keep(tmp_path, [opening(since, url), intent(since, "c1")], url=url)
-    assert "in flight" not in stage("--workspace", "box", "apply", "--auto-approve", code=ExitCode.OK).err
-    ran = stage("apply", "--auto-approve", code=ExitCode.OK)
+        return stage(*options, "apply", "--auto-approve", code=ExitCode.OK)
+
+    assert "in flight" not in apply_after_one_was_killed("sandbox:box.db", "--workspace", "box").err
+    began = datetime.now(UTC)
+    ran = apply_after_one_was_killed(stage.url)
     assert (datetime.now(UTC) - began).total_seconds() >= 1
     assert "ended with 1 call in flight. Waiting 1 s" in ran.err
     assert "in flight" not in stage("apply", "--auto-approve", code=ExitCode.OK).err

@@ -140,7 +140,7 @@ DELETED = f"{LIST}. Runs before {NAMES[0]} are not kept here; `runs: {{keep: N}}
     [
         ("aaa", "3 runs", f"Name one: {NAMES[2]}, {NAMES[1]}, {NAMES[0]}"),
         (f"{NAMES[0]}-", "2 runs", f"Name one: {NAMES[2]}, {NAMES[1]}"),
-        *((said, "no run", LIST) for said in ("x", "", "../x", "20260603", "2026053x")),
+        *((said, "no run", LIST) for said in ("x", "", "../x", "20260603", "2026053x", f"{NAMES[0]}-1x")),
         *((said, "no run", DELETED) for said in ("20260531T080000Z-x", "20260531")),
     ],
 )
@@ -152,13 +152,6 @@ def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str
     with pytest.raises(LmsconfError, match=why) as error:
         find_run(folder, said)
     assert error.value.hint == hint
-
-
-def test_no_journals_is_no_error(tmp_path: Path) -> None:
-    """A project without journals has had no runs."""
-    assert list(read_runs(tmp_path)) == []
-    with pytest.raises(LmsconfError, match="no run"):
-        find_run(tmp_path, "latest")
 
 
 def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
     faults.toml   the faults: what each would do to somebody, the text that it changes, and the tests that find it
     faults        the list as values, and what a file reads with a fault in it
     source_copy   copies to plant in, and tests that are run there
-    forked        tests that run in forks of one process, for changes inside functions
     line_coverage which tests reach which line of lmsconf
     mutants       small changes of every sort, made by rule instead of by hand
     survivors.md  mutants that no test found, each with its reason

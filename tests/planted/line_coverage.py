@@ -114,13 +114,11 @@ class Reached:
     """What the kept run says of one file. lines: a line as it is now → the tests; seconds: of every test.
 
     breadth: how many files of lmsconf a test reaches.
-    imported: the lines that run before any test, as what a module makes once does.
     """
 
     lines: Mapping[int, frozenset[str]]
     seconds: Mapping[str, float]
     breadth: Mapping[str, int] = field(default_factory=dict)
-    imported: frozenset[int] = frozenset()
 
     def tests(self, lines: Sequence[int], within: float) -> list[str]:
         """Tests that reach one of these lines, then those that reach the file, else any, in so many seconds.
@@ -167,9 +165,8 @@ def reached(file: str) -> Reached:
     data.read()
     before = data.contexts_by_lineno(file)
     then = moved(texts.get(file, "").splitlines(), (ROOT / file).read_text(encoding="utf-8").splitlines())
-    lines = {line: frozenset(before.get(old or 0, ())) for line, old in then.items()}
-    imported = frozenset(line for line, tests in lines.items() if "" in tests)
-    return Reached({line: tests - {""} for line, tests in lines.items()}, seconds, breadth, imported)
+    lines = {line: frozenset(before.get(old or 0, ())) - {""} for line, old in then.items()}
+    return Reached(lines, seconds, breadth)
 
 
 def moved(before: Sequence[str], now: Sequence[str]) -> dict[int, int | None]:

@@ -7,6 +7,7 @@ time. Exit 1 where less than 95 % are found, or explained in survivors.md.
 
 import ast
 import os
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +16,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from types import CodeType
 from typing import Final
 
-from .forked import Forks, other_codes, with_forks
 from .line_coverage import everyday, reached
 from .source_copy import ROOT, Outcome, RunResult, Try, grounds
 
@@ -64,12 +63,6 @@ class Mutant:
     def text(self) -> str:
         """What the module reads."""
         return ast.unparse(_without(self.tree, self.old, self.new))
-
-    @property
-    def codes(self) -> dict[CodeType, CodeType]:
-        """The code that it changes → what that is instead, as Python compiles both."""
-        changed = _without(self.tree, self.old, self.new)
-        return other_codes(*(compile(tree, self.file, "exec", dont_inherit=True) for tree in (self.tree, changed)))
 
     @property
     def lines(self) -> list[int]:
@@ -236,29 +229,32 @@ def main(names: Sequence[str]) -> int:
     drawn = sample(chosen, int(os.environ.get("SAMPLE", "8")), int(os.environ.get("SEED", "1")))
     width, reasons, fates = int(os.environ.get("WIDTH", "2")), explained(), Counter[str]()
 
-    def work(forks: Forks) -> None:
-        with grounds(width) as tried, ThreadPoolExecutor(width) as pool:
-            judge = Judge(forks, tried)
+    with grounds(width) as tried, ThreadPoolExecutor(width) as pool:
+        judge = Judge(tried)
 
-            def planted(mutant: Mutant) -> str:
-                found = judge.judged(mutant)
-                fate = "known" if found.fate is Outcome.MISSED and mutant.name in reasons else found.fate
-                print(f"{fate:7} {found.seconds:5.1f} s  {mutant}  {found.by}", flush=True)
-                return fate
+        def planted(mutant: Mutant) -> str:
+            found = judge.judged(mutant)
+            fate = "known" if found.fate is Outcome.MISSED and mutant.name in reasons else found.fate
+            print(f"{fate:7} {found.seconds:5.1f} s  {mutant}  {found.by}", flush=True)
+            return fate
 
-            fates.update(pool.map(planted, drawn))
-
-    with_forks(everyday(), work)
+        fates.update(pool.map(planted, drawn))
     good = len(drawn) - fates[Outcome.MISSED]
     print(f"{good} of {len(drawn)} mutants are found or explained: {good / max(1, len(drawn)):.1%}.")
     return int(good < _SCORE * len(drawn))
 
 
-class Judge:
-    """Lets mutants meet the tests that reach their lines: in a fork, or in a copy of lmsconf where imports run them."""
+def collected() -> frozenset[str]:
+    """The everyday tests that there are by now."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *everyday()]
+    return frozenset(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
 
-    def __init__(self, forks: Forks, tried: Try) -> None:
-        self._forks, self._tried = forks, tried
+
+class Judge:
+    """Lets mutants meet the tests that reach their lines, in a copy of lmsconf."""
+
+    def __init__(self, tried: Try) -> None:
+        self._tried, self._there = tried, collected()
         self._sound: dict[str, bool] = {}
 
     def judged(self, mutant: Mutant) -> RunResult:
@@ -268,18 +264,14 @@ class Judge:
         tests = {
             test: _LEAST + _TIMES_SLOWER * known.seconds[test]
             for test in near
-            if test in self._forks.tests and self._sound.get(test, True)
+            if test in self._there and self._sound.get(test, True)
         }
         if not tests:
             return RunResult(Outcome.MISSED, 0.0, "")
-        found = RunResult(Outcome.BROKEN, 0.0, "")
-        if known.imported.isdisjoint(mutant.lines):
-            found = self._forks.judged(mutant.codes, tests)
-        if found.fate is Outcome.BROKEN:
-            found = self._tried({mutant.file: mutant.text}, list(tests), _STARTING + sum(tests.values()))
+        found = self._tried({mutant.file: mutant.text}, list(tests), _STARTING + sum(tests.values()))
         by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
         if by and by not in self._sound:
-            self._sound[by] = self._forks.judged({}, {by: _STARTING + tests[by]}).fate is Outcome.MISSED
+            self._sound[by] = self._tried({}, [by], _STARTING + tests[by]).fate is Outcome.MISSED
         return found if self._sound.get(by, True) else self.judged(mutant)
 
 

@@ -127,8 +127,9 @@ class SourceCopy:
         """What the tests say of the copy as it stands; at the first failure they are over."""
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
-        with temp_root() as root:
-            environment = {**os.environ, **root, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
+        name = "PYTEST_DEBUG_TEMPROOT"  # where the temporary files are of one run, which may be killed
+        with tempfile.TemporaryDirectory(dir=os.environ.get(name), ignore_cleanup_errors=True) as folder:
+            environment = {**os.environ, name: folder, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
             try:
                 ran = subprocess.run(
                     command,
@@ -147,14 +148,6 @@ class SourceCopy:
         return RunResult(
             fate, time.monotonic() - began, last[0][:_SHOWN] if last and fate is not Outcome.MISSED else ""
         )
-
-
-@contextmanager
-def temp_root() -> Iterator[Mapping[str, str]]:
-    """The variable that names a folder for the temporary files of one run of pytest, which may be killed."""
-    name = "PYTEST_DEBUG_TEMPROOT"
-    with tempfile.TemporaryDirectory(dir=os.environ.get(name), ignore_cleanup_errors=True) as folder:
-        yield {name: folder}
 
 
 @contextmanager

@@ -3,15 +3,11 @@
 import ast
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
 import pytest
-from texts import text_of
 
-from .forked import other_codes
 from .line_coverage import Reached, everyday, moved
 from .mutants import explained, modules, mutants, sample
 from .source_copy import ROOT, Fault, Outcome, SourceCopy, faults
@@ -115,35 +111,6 @@ def test_what_nobody_can_see_is_no_mutant() -> None:
     assert names
     assert not [name for name in names if re.search(r"`return (True|False)` → `return None`", name)]
     assert not [name for name in names if name.startswith("`planner/call_order.py` `_check_refs` `True`")]
-
-
-def test_only_functions_that_change_get_other_code() -> None:
-    """With a function, what it is in; what stands beside it keeps its code, and so does what imports run."""
-    before = (
-        "A = 20\ndef f():\n    return [x < 1 for x in ()]\nclass C:\n    def g(self): return 1\n    h = lambda: 3\n"
-    )
-
-    def changed(text: str) -> set[str]:
-        return {one.co_qualname for one in other_codes(*(compile(one, "f.py", "exec") for one in (before, text)))}
-
-    assert changed(before) == set()
-    assert changed(before.replace("20", "21")) == {"<module>"}
-    assert changed(before.replace("x < 1", "x > 1")) == {"<module>", "f", "f.<locals>.<listcomp>"}
-    assert changed(before.replace("return 1", "return 2")) == {"<module>", "C", "C.g"}
-    assert changed(before.replace("return [x < 1 for x in ()]", "pass")) == {"<module>", "f"}
-    assert changed(before.replace("lambda: 3", "lambda: 4")) == {"<module>", "C", "C.<lambda>"}
-
-
-IN_FORKS = text_of(__file__, "planted_in_forks.txt")
-
-
-@pytest.mark.slow
-def test_forks_find_what_is_planted_in_them() -> None:
-    """In a fork a broken function is found, and one that never ends; the process that it comes from is as before."""
-    ran = subprocess.run(
-        [sys.executable, "-c", IN_FORKS], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120.0
-    )
-    assert " missed caught hung missed" in ran.stdout
 
 
 @pytest.mark.sampled
