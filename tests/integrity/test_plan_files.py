@@ -343,6 +343,7 @@ def test_a_short_key_is_refused(stage: ServedProject, monkeypatch: pytest.Monkey
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
     ran = stage("plan", "--out", str(stage.root / "other.json"), code=ExitCode.USAGE if told else ExitCode.OK)
     assert told in ran.err
+    assert ("LMSCONF_PLAN_KEY" in ran.err) is bool(told)
     assert len(key) < 3 or key not in ran.err
     assert [applied(stage, text) for text in texts] == [ExitCode.USAGE if told else ExitCode.STALE] * 2
     stage("plan", code=ExitCode.OK)
