@@ -124,7 +124,7 @@ MISSING, MADE = wanting(ADD), {"groupId": "g"}
         pytest.param(ADD, [*[MISSING] * 3, wanting()], [REFUSED], None, [0, *TIMES[:3]], [0], id="it shows late"),
     ],
 )
-def test_what_is_found_done_is_done(
+def test_a_lost_answer_is_settled(
     call: Call, seen: list[Seen], repeats: list[Json | ApiError], result: Json, looks: list[float], sent: list[float]
 ) -> None:
     """With no more looks than that takes; a change that is missing is sent again at once, a creation in the end.

@@ -160,6 +160,7 @@ def test_a_service_that_keeps_them_is_asked_once(open_clinic: Open) -> None:
     declare(clinic, TAKEN)
     clinic.apply()
     assert (managed(clinic), rights(clinic)) == (before, {DI})
+    assert len({one.path for one in clinic.sandbox.log if one.operation == "users.get"}) == 1
 
 
 SHOWN = {(WHO, "given"): GIVEN, (MANAGED, "lose"): LOSE, (WHO, "anybody"): {}, (MANAGED, "keep"): {}}

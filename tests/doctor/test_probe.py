@@ -306,6 +306,7 @@ def test_who_can_manage_is_learnt_with_the_person(
     before = held(clinic)
     lessons = clinic.lessons("--user", user)
     assert (lessons[MANAGERS]["verdict"], lessons[RIGHT]["verdict"]) == (managers, right)
+    assert lessons[RIGHT]["value"] == (None if right == "unknown" else dialect.get(RIGHT, "anybody"))
     assert said in lessons[RIGHT]["reason"]
     lacks = "the person tried lacks the manager right, which some services require: name somebody who has it"
     assert (lacks in lessons[MANAGERS]["reason"]) is (managers == "unknown")

@@ -226,6 +226,7 @@ def test_an_altered_field_is_refused_before_the_first_call(
     """
     document = json.loads(planned(stage))
     assert len(document[part]) > 3
+    assert document["summary"] == _summed(document)
     edits = [(at, value) for at, one in enumerate(document[part]) for value in values if value != one[key]]
     assert edits
     for at, value in edits:
@@ -237,10 +238,11 @@ def test_an_altered_field_is_refused_before_the_first_call(
     assert applied(stage, sealed_anew(document)) == ExitCode.OK
 
 
-def _summed(document: dict[str, Any]) -> dict[str, int]:
+def _summed(document: dict[str, Any]) -> dict[str, Any]:
+    """The summary with the numbers of changes and of calls that there are by now."""
     actions = [change["action"] for change in document["changes"]]
     counts = {action: actions.count(action) for action in ("create", "update", "replace", "delete")}
-    return {**counts, "calls": len(document["calls"])}
+    return {**document["summary"], **counts, "calls": len(document["calls"])}
 
 
 def test_a_call_that_may_be_refused_by_now_is_told(stage: ServedProject) -> None:
@@ -343,6 +345,7 @@ def test_a_short_key_is_refused(stage: ServedProject, monkeypatch: pytest.Monkey
     monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
     ran = stage("plan", "--out", str(stage.root / "other.json"), code=ExitCode.USAGE if told else ExitCode.OK)
     assert told in ran.err
+    assert ("LMSCONF_PLAN_KEY" in ran.err) is bool(told)
     assert len(key) < 3 or key not in ran.err
     assert [applied(stage, text) for text in texts] == [ExitCode.USAGE if told else ExitCode.STALE] * 2
     stage("plan", code=ExitCode.OK)

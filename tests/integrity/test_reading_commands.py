@@ -34,7 +34,7 @@ READING: Mapping[str, str] = {
     "completion": "bash",
     "history": "group/Team",
 }
-"""Commands that change nothing in a workspace, each with ways to run it."""
+"""Commands that change nothing in a workspace, each with ways to run it, between strokes."""
 WRITING = frozenset({"apply", "api", "sandbox", "unlock", "fleet"})
 """Commands that are there to change something, or have commands that do: they are no business of this test."""
 OFFLINE = frozenset({"evidence"})

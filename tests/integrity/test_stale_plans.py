@@ -91,6 +91,11 @@ def test_a_saved_plan_is_compared_again_once_it_has_the_lock(tmp_path: Path, mon
         assert sorted(sent) == ["manual-groups.create", "manual-groups.delete", "manual-groups.rename"]
 
 
+def test_the_plan_is_applied_where_nothing_was_changed(stage: ServedProject) -> None:
+    """The same plan goes through on the workspace that it was made for."""
+    assert len(stage("apply", stage.saved(), code=0).writes) > 20
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("what", EDITS["unrelated"])
 def test_unrelated_drift_does_not_block(stage: ServedProject, what: str) -> None:

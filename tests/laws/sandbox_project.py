@@ -266,15 +266,14 @@ def assume_sure(plan: Plan) -> None:
     assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
 
 
-def in_names(value: Any, names: Mapping[str, str], passing: Set[str] = frozenset()) -> Any:
-    """The value with a name wherever an id stood, lists in order, and without what is unset or passes."""
+def in_names(value: Any, names: Mapping[str, str], passing: Set[str], unset: tuple[object, ...] = ()) -> Any:
+    """The value with a name wherever an id stood, lists in order, and without keys that pass and values for unset."""
     if isinstance(value, dict):
-        lasting = {key: item for key, item in value.items() if key not in passing and item not in (None, "", False)}
-        return {normalize_name(key): in_names(item, names, passing) for key, item in lasting.items()}
+        lasting = {key: item for key, item in value.items() if key not in passing and item not in unset}
+        return {normalize_name(key): in_names(item, names, passing, unset) for key, item in lasting.items()}
     if isinstance(value, list):
-        return sorted(
-            (in_names(item, names, passing) for item in value), key=lambda one: json.dumps(one, sort_keys=True)
-        )
+        named = (in_names(item, names, passing, unset) for item in value)
+        return sorted(named, key=lambda one: json.dumps(one, sort_keys=True))
     return names.get(value, normalize_name(value)) if isinstance(value, str) else value
 
 
@@ -286,7 +285,7 @@ def shape(raw: Raw) -> Counter[str]:
         if kind == "custom_field":
             names |= {one["choiceId"]: normalize_name(one["name"]) for one in said.get("choices") or ()}
     return Counter(
-        json.dumps([kind, in_names(said, names, passing)], sort_keys=True, ensure_ascii=False)
+        json.dumps([kind, in_names(said, names, passing, (None, "", False))], sort_keys=True, ensure_ascii=False)
         for (kind, _), said in raw.items()
     )
 
