@@ -372,6 +372,7 @@ def test_naming_people_in_a_file_names_them_nowhere_else(open_to_all: Project, f
     named = set(re.findall(r"canary\d+@", rows.read_text()))
     assert named == {f"{one}@" for one in QUIETLY}
     assert set(re.findall(r"canary\d+@", _everything(ran))) == (named if format == "html" else set())
+    assert bool(NOT_NAMED.search(_everything(ran))) is (format == "html")
     assert not NOT_NAMED.search((root / "plan.json").read_text())
     assert stat.S_IMODE(rows.stat().st_mode) == 0o600
     assert not NOT_NAMED.search(_everything(lmsconf(root, "show", "plan.json", "--format", format)))

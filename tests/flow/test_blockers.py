@@ -226,17 +226,6 @@ def test_answers_are_counted_by_person(it: Project, manifests: str, people: int)
     assert (found.total, found.tripped, found.allow) == (people, people > 0, f"answers={people}" if people else None)
 
 
-def test_apply_stops_before_answers_are_lost(it: Project) -> None:
-    """Exit 4 and nothing sent, until exactly that many people are allowed to lose answers."""
-    it.write("absent: {custom_fields: [Badge]}")
-    ran = lmsconf(it.root, "apply", "--auto-approve", code=ExitCode.BLOCKED)
-    assert "the answers of 2 people, and the limit is 0" in ran.err
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=1").code == ExitCode.BLOCKED
-    assert "Badge" in it.fields()
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=2").code == ExitCode.OK
-    assert "Badge" not in it.fields()
-
-
 def answers_as(answers: Callable[[dict[str, Any]], object]) -> EditRows:
     """Everybody's answers are listed in another shape."""
 

@@ -8,7 +8,6 @@ from texts import text_of
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Call, CallStatus
-from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import blockers
 
@@ -61,19 +60,6 @@ def stopped_after(it: Project, number: int) -> int:
 
     plan, _ = it.run(stop)
     return len(plan.calls)
-
-
-def test_a_field_in_use_is_migrated(tmp_path: Path) -> None:
-    """One plan: the new field, the answers, the conditions, then the deletion; nobody's groups change."""
-    it = Project(tmp_path, SEED)
-    plan = it.plan(WHOLE)
-    assert plan.effects.basis is Basis.EXACT
-    assert plan.effects.people.lose == plan.effects.people.gain == 0
-    assert plan.effects.groups == ()
-    it.settled(WHOLE)
-    assert answers(it, "Department") == MOVED
-    assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
-    assert sorted(it.fields()) == ["Country", "Department"]
 
 
 @pytest.mark.parametrize("number", range(8))

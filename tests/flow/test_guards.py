@@ -9,7 +9,6 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.guards import Consent
 from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_service import plan_against
@@ -37,53 +36,6 @@ def guards(plan: Plan) -> Mapping[str, GuardResult]:
 
 def errors(plan: Plan) -> list[str]:
     return [problem.code for problem in plan.all_problems if problem.is_error]
-
-
-def test_there_are_eight_guards_with_these_limits(tmp_path: Path) -> None:
-    """Five deletions, fifty removals, a tenth of a list or a kind, no likely rename or refusal, nobody's answers."""
-    plan = project(tmp_path, "").plan("groups: []")
-    assert {name: dict(guard.limit) for name, guard in guards(plan).items()} == {
-        "deletes": {"count": 5, "share": 0.1},
-        "removals": {"count": 50, "share": 0.1},
-        "recreates": {"count": 0},
-        "refusals": {"count": 0},
-        "answers": {"count": 0},
-        "updates": {"count": 200, "share": 0.3},
-        "people": {"count": 20, "share": 0.1},
-        "mandatory": {"count": 500, "share": 0.5},
-    }
-
-
-@pytest.mark.parametrize(
-    ("seed", "manifests", "line"),
-    [
-        (
-            f"groups: [{{name: Old, members: {some(0, 3)}}}]\n",
-            f"groups: [{{name: New, members: {some(0, 3)}}}]\nabsent: {{groups: [Old]}}",
-            'previously: ["Old"]',
-        ),
-        (
-            FIELD + "smart_groups: [{name: Old, conditions: [{field: D, choices: [X]}]}]\n",
-            "smart_groups: [{name: New, conditions: [{field: D, choices: [X]}]}]\nabsent: {smart_groups: [Old]}",
-            'previously: ["Old"]',
-        ),
-        (
-            FIELD,
-            "custom_fields: [{name: New, type: CHOICE, choices: [Y, X]}]\nabsent: {custom_fields: [D]}",
-            'previously: ["D"]',
-        ),
-        (FIELD, "custom_fields: [{name: D, choices: [X, Z]}]", '- {name: "Z", previously: ["Y"]}'),
-    ],
-)
-def test_a_likely_rename_stops_and_prints_the_line(tmp_path: Path, seed: str, manifests: str, line: str) -> None:
-    """A deletion beside a creation of like content: `recreates` is its guard, `previously:` the way out."""
-    it = project(tmp_path, seed)
-    plan = it.plan(manifests)
-    assert (guards(plan)["recreates"].total, guards(plan)["recreates"].allow) == (1, "recreates=1")
-    assert [(one.taken, one.size) for one in plan.measures if one.guard == "recreates"] == [(1, 0)]
-    assert line in " ".join(str(problem.hint) for problem in plan.all_problems)
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
-    assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
 
 
 @pytest.mark.parametrize("pattern", ["group/A*", "group/A/b", "group/A\\/b", "groups/A/b", "group/*"])
@@ -138,19 +90,6 @@ def test_nobody_is_taken_out_of_a_protected_smart_group(
         assert lmsconf(tmp_path, "plan", "--out", saved).code == 0
         file.write_text(file.read_text().replace("group/*", "smart_group/S"))
         assert lmsconf(tmp_path, "apply", saved).code == (4 if with_effects else 0)
-
-
-USED = FIELD + "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]\ngroups: [{name: A}]\n"
-
-
-def test_a_likely_refusal_is_tried_before_anything_else(tmp_path: Path) -> None:
-    """Without consent apply exits 4; with it that call goes first, while nothing else is changed yet."""
-    it = project(tmp_path, USED, "dialect: {custom-fields.in-use: condition}\n")
-    it.write(f"custom_fields: [{{name: D, hidden: true}}]\ngroups: [{{name: A, members: {some(0, 2)}}}, {{name: B}}]")
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
-    it.apply(allow=[Consent(guard="refusals", number=1)])
-    assert it.last.calls[0].operation == "custom-fields.replace"
-    assert (it.calls[0].operation, it.calls[0].status) == ("custom-fields.replace", 403)
 
 
 def test_additive_names_nobody_as_in_and_out(tmp_path: Path) -> None:
