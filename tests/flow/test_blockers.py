@@ -103,17 +103,26 @@ def test_settings_weaker_than_the_default_are_told(tmp_path: Path, format: str) 
     assert "guards.deletes" not in seen
 
 
+NONE = {"count": 0}
 BY_PEOPLE = {"people": {"count": 20, "share": 0.1}, "mandatory": {"count": 500, "share": 0.5}}
+
+
+def policy(folder: Path) -> Any:
+    return lmsconf(folder, "plan", "--format", "json").document["policy"]
 
 
 def test_the_policy_is_in_the_document(tmp_path: Path) -> None:
     """Normalised, with the defaults, without consents and dates."""
+    it = Project(tmp_path, SEED, "")
+    it.write("groups: [{name: B}]")
+    usual = {"deletes": {"count": 5, "share": 0.1}, "removals": {"count": 50, "share": 0.1}}
+    usual |= {"updates": {"count": 200, "share": 0.3}, **dict.fromkeys(("recreates", "refusals", "answers"), NONE)}
+    assert policy(tmp_path)["guards"] == usual | BY_PEOPLE
     options = RELAXED + "leave_alone: [group/UI *, 'group/A*']\nignore: [{address: group/X, reason: y}]\n"
-    Project(tmp_path, SEED, options + "ownership: {groups: ['B*']}\n").write("groups: [{name: B}]")
-    limits = {"deletes": {"count": 5, "share": 0.05}, "removals": "off", "recreates": {"count": 0}}
-    more = {"refusals": {"count": 0}, "answers": {"count": 0}, "updates": {"count": 900, "share": 0.3}}
-    assert lmsconf(tmp_path, "plan", "--format", "json").document["policy"] == {
-        "guards": {**limits, **more, **BY_PEOPLE},
+    it.write_options(options + "ownership: {groups: ['B*']}\n")
+    changed = {"deletes": {"count": 5, "share": 0.05}, "removals": "off", "updates": {"count": 900, "share": 0.3}}
+    assert policy(tmp_path) == {
+        "guards": usual | BY_PEOPLE | changed,
         "protect": [],
         "ownership": {"group": ["B*"]},
         "leave_alone": ["group/A*", "group/UI *"],
