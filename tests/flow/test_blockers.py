@@ -11,10 +11,9 @@ from texts import listed_cases, text_of
 from lmsconf.errors import ExitCode
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.schema_check import declared_section, properties
-from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_service import EditRows, plan_against, plan_of_rows
-from .project import Project
+from .project import Project, guard
 from .shell import lmsconf
 
 CROWD = [f"p{n:02}@acme.example" for n in range(20)]
@@ -221,10 +220,6 @@ DELETES = "absent: {custom_fields: [Skills]}"
 @pytest.fixture
 def it(tmp_path: Path) -> Project:
     return Project(tmp_path, ANSWERED_SEED, "")
-
-
-def guard(plan: Plan, name: str) -> GuardResult:
-    return next(one for one in plan.guards if one.name == name)
 
 
 @pytest.mark.sampled

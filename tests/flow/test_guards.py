@@ -1,7 +1,7 @@
-"""What stops an apply: too much taken away, likely renames and refusals, protected things; and what lets it pass."""
+"""What stops an apply: too much taken away, of which people, and protected things; and what additive plans keep."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,9 @@ import pytest
 from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_service import plan_against
-from .project import Project
+from .project import Project, errors, guard
 from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -28,14 +27,6 @@ def some(start: int, end: int) -> str:
 
 def project(tmp_path: Path, seed: str, options: str = "") -> Project:
     return Project(tmp_path, PEOPLE + seed, options)
-
-
-def guards(plan: Plan) -> Mapping[str, GuardResult]:
-    return {guard.name: guard for guard in plan.guards}
-
-
-def errors(plan: Plan) -> list[str]:
-    return [problem.code for problem in plan.all_problems if problem.is_error]
 
 
 @pytest.mark.parametrize("pattern", ["group/A*", "group/A/b", "group/A\\/b", "groups/A/b", "group/*"])
@@ -116,7 +107,7 @@ def test_a_system_condition_counts_where_both_sides_say_one(
 ) -> None:
     """A service that fills one in does not hide that a smart group goes by another name."""
     it = project(tmp_path, FIELD + smart_group("Old", live), "ownership: {smart_groups: all}\n")
-    assert guards(it.plan(smart_group("New", said)))["recreates"].total == total
+    assert guard(it.plan(smart_group("New", said)), "recreates").total == total
 
 
 @pytest.mark.sampled
@@ -160,10 +151,6 @@ def group(active: int, archived: int = 95, key: str = "members") -> str:
     return f"groups: [{{name: A, {key}: {listed([*ACTIVE[:active], *ARCHIVED[:archived]])}}}]\n"
 
 
-def guard(plan: Plan, name: str = "removals") -> GuardResult:
-    return next(one for one in plan.guards if one.name == name)
-
-
 def excluding(people: Sequence[str]) -> str:
     return f"groups: [{{name: A, members: {{exclude: {listed(people)}}}}}]"
 
@@ -174,7 +161,7 @@ def excluding(people: Sequence[str]) -> str:
 def test_archived_people_do_not_lengthen_a_list(tmp_path: Path, key: str, taken: int, trips: bool) -> None:
     """Of 24 active and 95 archived ones, two are within a tenth, and three are not."""
     it = shares_project(tmp_path, group(24, key=key))
-    found = guard(it.plan(f"groups: [{{name: A, {key}: {listed(ACTIVE[taken:24])}}}]"))
+    found = guard(it.plan(f"groups: [{{name: A, {key}: {listed(ACTIVE[taken:24])}}}]"), "removals")
     assert (found.total, found.tripped) == (taken, trips)
     assert found.reason == (f"{taken} of 24 in group/A {key}, and the limit is 10%" if trips else None)
 
@@ -263,4 +250,4 @@ def test_members_that_no_list_of_people_has_do_not_lower_a_share(
         snapshot["group"][0]["members"].extend(f"nobody-{n}" for n in range(unknown))
 
     plan = plan_against(it, f"groups: [{{name: A, members: {listed(ACTIVE[taken:active])}}}]", add)
-    assert guard(plan).reason == reason
+    assert guard(plan, "removals").reason == reason

@@ -8,7 +8,7 @@ from texts import text_of
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Plan, UndoLevel
 
-from .project import Project
+from .project import Project, errors
 from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -115,10 +115,6 @@ DELETED = "absent: {custom_fields: [D]}"
 
 def conditions_project(root: Path, more: str = "", options: str = "") -> Project:
     return Project(root, CONDITIONS_SEED + more, NEVER + options)
-
-
-def errors(plan: Plan) -> list[str]:
-    return [problem.code for problem in plan.all_problems if problem.is_error]
 
 
 def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:
