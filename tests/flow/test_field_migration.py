@@ -8,6 +8,7 @@ from texts import text_of
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import blockers
 
@@ -78,7 +79,7 @@ def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: in
 
 
 def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
-    """Before each call, and at the end, the smart groups have the members that they had before the first."""
+    """Before each call, and at the end, the smart groups have the members that they had before, as foretold."""
     it = Project(tmp_path, SEED)
     it.write(WHOLE)
     seen: list[object] = []
@@ -91,6 +92,8 @@ def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
     assert len(seen) == len(plan.calls) + 1
     assert all(one == seen[0] for one in seen)
     assert all(seen[0])
+    people = plan.effects.people
+    assert (plan.effects.basis, plan.effects.groups, people.gain, people.lose) == (Basis.EXACT, (), 0, 0)
 
 
 def members(it: Project, group: str) -> object:
