@@ -47,7 +47,7 @@ from lmsconf.planner.undo.kept_state import people_losing_answers, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
-from lmsconf.workspace.project_manifests import manifests_commit
+from lmsconf.workspace.manifests_commit import manifests_commit
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 
@@ -138,10 +138,10 @@ def apply_safely(
         plan, manifests = prepared.plan, prepared.manifests
         try:
             progress.record(plan)
-            renew_lock, snapshot = _check_and_lock(workspace, prepared, options, progress, leases)
+            renew_lock, snapshot = _check_approve_and_lock(workspace, prepared, options, progress, leases)
             # From here on Ctrl-C is recorded in the report.
             interrupts.defer()
-            journal = _open_journal(settings, plan, options, snapshot, progress) if plan.calls else None
+            journal = _begin_journal(settings, plan, options, snapshot, progress) if plan.calls else None
         except LmsconfError as error:
             interrupts.defer()
             progress.record(report_unstarted(workspace, plan, error, meta=options.meta))
@@ -183,14 +183,14 @@ def _wait_clock(progress: ApplyEvents, reason: str, message: str) -> WaitClock:
     return WaitClock(tell=lambda left: progress.record(Waiting(reason, message, left)))
 
 
-def _check_and_lock(
+def _check_approve_and_lock(
     workspace: WorkspaceReader,
     prepared: PreparedPlan,
     options: ApplyOptions,
     progress: ApplyEvents,
     leases: ExitStack,
 ) -> tuple[BeforeCall | None, Snapshot | None]:
-    """Check the plan, ask for approval and take the remote lock: steps 2 to 6 for a plan that is made.
+    """Check the plan, ask for approval and take the remote lock: steps 2 to 6, once the plan was made or loaded.
 
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
     with.
@@ -217,7 +217,7 @@ def _check_and_lock(
     return renew_lock, snapshot
 
 
-def _open_journal(
+def _begin_journal(
     settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyEvents
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
@@ -247,7 +247,7 @@ def _open_journal(
 
 
 def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> BeforeCall | None:
-    """Exclude runs on other machines, if the project configures a lock, until the leases end.
+    """Hold the remote lock, if the project configures one, until `leases` is closed.
 
     Returns the function that renews the lock before each call.
     """

@@ -13,8 +13,8 @@ from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
 from lmsconf.apply.check_first_changes import LISTS, is_archived
 from lmsconf.apply.scheduler import Learnt
+from lmsconf.apply.side_effects_on_people import missing_manager_right
 from lmsconf.apply.try_assumptions import FirstCalls
-from lmsconf.apply.unplanned_changes import missing_manager_right
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Phase, RunResult, unreported
-from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
+from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources, refuse_unusable
 from lmsconf.errors import (
     ExitCode,
     LmsconfError,
@@ -21,7 +21,6 @@ from lmsconf.errors import (
     Unauthorized,
     WrongAssumption,
     interrupt_exit_code,
-    refuse_if,
 )
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address
@@ -33,7 +32,7 @@ from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_peop
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, people_ids, plan_to_manifests
+from lmsconf.planner.plan import attach_problems, people_to_read, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -191,7 +190,7 @@ def _fitting(
     Raises StalePlan if the plan expired, is offline or for another workspace, and where `find` returns differences
     between both plans.
     """
-    _refuse_unusable(workspace, plan)
+    refuse_unusable(workspace, plan)
     manifests, policy, snapshot = _read_again(workspace, plan, progress=progress)
     now, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
     if differences := find(plan, now, unplannable):
@@ -202,29 +201,6 @@ def _fitting(
             problems=differences,
         )
     return snapshot, now
-
-
-def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
-    """Raise StalePlan if the plan is offline, expired, or for another workspace."""
-    moment, here = workspace.now(), (workspace.connection.name, workspace.connection.url)
-    refuse_if(
-        (
-            plan.offline,
-            "the plan was made from a snapshot file and cannot be applied",
-            "Plan against the workspace, without --snapshot.",
-        ),
-        (
-            plan.expires_at <= moment,
-            f"the plan expired at {plan.expires_at}, and it is now {moment}",
-            "Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans are valid.",
-        ),
-        (
-            (plan.workspace, plan.url) != here,
-            f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is {here[0]} ({here[1]})",
-            "Choose the workspace with --workspace, or plan again.",
-        ),
-        error=StalePlan,
-    )
 
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
@@ -239,7 +215,7 @@ def _read_again(
 ) -> tuple[Manifests, Policy, Snapshot]:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
     manifests, policy = own_changes(workspace, plan, only)
-    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
+    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_to_read(plan)), progress)
 
 
 def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:

@@ -44,7 +44,7 @@ from lmsconf.model.calls import Call
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.plan import draft_plan, people_ids
+from lmsconf.planner.plan import draft_plan, people_to_read
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -101,7 +101,7 @@ class ValueSearch:
     ) -> None:
         self._now, self._fields = workspace.now, fields
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
-        self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_ids(plan)))
+        self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_to_read(plan)))
         self.client, self._sent, self.call = client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._left_of = partial(differences_left, plan, sent.call)

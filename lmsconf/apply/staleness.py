@@ -18,7 +18,11 @@ from msgspec.structs import replace
 
 from lmsconf.apply.explain_mismatch import few
 from lmsconf.documents.json_documents import change_json
-from lmsconf.errors import Problem
+from lmsconf.errors import (
+    Problem,
+    StalePlan,
+    refuse_if,
+)
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.control_characters import escape_invisible
@@ -26,6 +30,7 @@ from lmsconf.model.guards import GUARD_TABLE
 from lmsconf.model.names import grouped, quote_name
 from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
+from lmsconf.workspace.reader import WorkspaceReader
 
 CODE: Final = "plan/stale"
 _ABSENT: Final = object()
@@ -278,4 +283,27 @@ def _problem(change: Change | None, message: str, lines: Iterable[str] = (), add
         hint="\n".join([*map(escape_invisible, lines), "Plan again and review it."]),
         source=None if change is None else change.source,
         address=address if change is None else str(change.address),
+    )
+
+
+def refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
+    """Raise StalePlan if the plan is offline, expired, or for another workspace."""
+    moment, here = workspace.now(), (workspace.connection.name, workspace.connection.url)
+    refuse_if(
+        (
+            plan.offline,
+            "the plan was made from a snapshot file and cannot be applied",
+            "Plan against the workspace, without --snapshot.",
+        ),
+        (
+            plan.expires_at <= moment,
+            f"the plan expired at {plan.expires_at}, and it is now {moment}",
+            "Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans are valid.",
+        ),
+        (
+            (plan.workspace, plan.url) != here,
+            f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is {here[0]} ({here[1]})",
+            "Choose the workspace with --workspace, or plan again.",
+        ),
+        error=StalePlan,
     )

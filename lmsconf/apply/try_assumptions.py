@@ -38,7 +38,7 @@ from lmsconf.apply.check_first_changes import (
 )
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
-from lmsconf.apply.unplanned_changes import ManagerRightMissing, PersonBeforeCall, category_of_call
+from lmsconf.apply.side_effects_on_people import ManagerRightMissing, SideEffectCheck, side_effect_category
 from lmsconf.documents.journal.journal_reader import seen_values
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import ApiError, LmsconfError, Problem, Rejected, WriteOutcomeUnknown, WrongAssumption
@@ -82,7 +82,7 @@ class FirstCalls:
                 for call in calls:
                     if not self._is_seen(f"{key} {call.operation}" if key == ADD_MODE else key):
                         self._keys[call.id] |= {key}
-            sorts = {*map(category_of_call, plan.calls)} - {None}
+            sorts = {*map(side_effect_category, plan.calls)} - {None}
             self._watched = {sort for sort in sorts if not self._is_seen(f"{MANAGED_GROUPS} {sort}")}
         self._untried = set[str]().union(*self._keys.values())
         self._empty = {
@@ -176,9 +176,9 @@ class FirstCalls:
 
     def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys; compare what the service may change of a person along."""
-        sort = category_of_call(sent.call)
+        sort = side_effect_category(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
-        person = PersonBeforeCall(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        person = SideEffectCheck(client, sent, self._resolver, keys, self._able, self._removed, changes)
         alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         try:
             response = self._tried_alone(client, sent, alone, send)
@@ -197,7 +197,7 @@ class FirstCalls:
         return response
 
     def _compare_along(
-        self, person: PersonBeforeCall, sent: IssuedRequest, failed: WrongAssumption | None = None
+        self, person: SideEffectCheck, sent: IssuedRequest, failed: WrongAssumption | None = None
     ) -> list[Problem] | None:
         """Return the warnings of what a call has changed along; None if that cannot be read, and need not be.
 

@@ -75,7 +75,7 @@ def export(
     from lmsconf.render.jinja import terminal_text
     from lmsconf.render.resource_wording import count_kind
     from lmsconf.workspace.export import export_snapshot as exported
-    from lmsconf.workspace.manifest_files import parse_rule
+    from lmsconf.workspace.export_files import parse_rule
 
     settings = load_context_settings(context)
     target = settings.manifests if folder is None else folder

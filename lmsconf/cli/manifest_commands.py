@@ -60,7 +60,7 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
         return
     report_problems(manifests.problems)
     if plain is not None:
-        from lmsconf.workspace.manifest_files import expanded_manifest
+        from lmsconf.workspace.export_files import expanded_manifest
 
         output.write(expanded_manifest(plain))
     else:

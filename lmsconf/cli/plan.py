@@ -220,7 +220,7 @@ def _refuse_options(
 def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: CommandEvents) -> Plan:
     """Return the plan that takes back what a run did."""
     from lmsconf.documents.journal.journal_reader import find_run
-    from lmsconf.workspace.plan_with_base import load_run, plan_undo
+    from lmsconf.workspace.plan_undo import load_run, plan_undo
 
     run = load_run(workspace, find_run(workspace.settings.root, name))
     with show_reading_progress("Reading", events) as tell:

@@ -48,7 +48,7 @@ from lmsconf.kinds.smart_group import (
     conditions_of,
     conditions_to_request,
     conditions_with_names,
-    keep_system_conditions,
+    fill_undeclared_system_conditions,
     operators_by_operands,
     record_possible_choice_renames,
     sorted_conditions,
@@ -275,7 +275,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
         return None
     live = conditions_with_names(planning, (row and row.conditions) or ())
-    wanted = keep_system_conditions(conditions, live)
+    wanted = fill_undeclared_system_conditions(conditions, live)
     record_possible_choice_renames(planning, wanted, live)
     if row is not None and not planning.policy.additive:
         planning.planned_conditions[row.id] = wanted

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.assignment.matching import (
+from lmsconf.kinds.assignment.compare import (
     assignment_before_deletion,
     diff_assignment,
     match_assignments,

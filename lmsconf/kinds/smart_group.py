@@ -193,7 +193,7 @@ def conditions_in_request_order(form: Form) -> list[DeclaredCondition]:
     return sorted(conditions_of(form), key=lambda one: str(one.to_json()))
 
 
-def keep_system_conditions(
+def fill_undeclared_system_conditions(
     declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> tuple[DeclaredCondition, ...]:
     """Return the declared conditions; where no system condition is declared, with that of the live condition.

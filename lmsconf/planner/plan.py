@@ -82,7 +82,7 @@ def draft_plan(
     created_at: str,
     from_snapshot_file: bool = False,
 ) -> DraftPlan:
-    """Return the plan that makes the workspace match the manifests.
+    """Return the plan that makes the workspace match the manifests, without its effects on people and its lints.
 
     created_at: ISO 8601. from_snapshot_file: the snapshot was not read just now, so the plan cannot be applied. Raises
     ProblemsFound, with the problems found so far, if one is an error. Those that only block an apply stay in the plan.
@@ -93,7 +93,7 @@ def draft_plan(
     results, items, left_out = _match_and_compare(planning, selection, entries)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     warn_of_clearing_hidden_fields(planning, arranged)
-    problems = [*manifests.problems, *_selected_problems(planning, [*entries.declared, *entries.absent])]
+    problems = [*manifests.problems, *_problems_in_scope(planning, [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     # Problems found from here on stay in the plan.
@@ -189,7 +189,7 @@ def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> tuple[UnmanagedR
 def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
     """Return address → digest of the live row, by which an apply finds whether the plan is stale.
 
-    It is a combined one where a resource and a deleted duplicate share an address.
+    If a resource and a deleted duplicate share an address, their digests are combined.
     """
     return {
         address: reduce(
@@ -249,7 +249,7 @@ def calls_by_assumption(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
     return dict(sorted(relying.items()))
 
 
-def _selected_problems(
+def _problems_in_scope(
     planning: PlanContext, entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
     """Yield the problems of selected resources, located at their entries, and those of the plan as a whole."""
@@ -261,7 +261,7 @@ def _selected_problems(
 
 
 def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
-    """Yield the addresses that are live: of all rows that have names; of assignments, undeclared and deleted ones."""
+    """Yield the live addresses; of assignments only those that are undeclared or to be deleted."""
     for name, result in results.items():
         yield from (resource.address for resource in result.unmanaged)
         yield from (deletion.address for deletion in result.deletions)
@@ -291,9 +291,9 @@ def plan_to_manifests(plan: Plan) -> Manifests:
         entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
         needed = [by_id[need] for call in own for need in call.needs if need in by_id]
         if change.action is Action.DELETE:
-            absent.extend(_with_replacement_order(one, change, needed) for one in parse_absent(kind.name, entry))
+            absent.extend(_with_replaced_by_and_order(one, change, needed) for one in parse_absent(kind.name, entry))
         else:
-            declared.extend(_with_replacement_order(one, change, needed) for one in parse(kind.name, entry))
+            declared.extend(_with_replaced_by_and_order(one, change, needed) for one in parse(kind.name, entry))
     return Manifests(
         declared=tuple(declared),
         absent=tuple(absent),
@@ -302,7 +302,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     )
 
 
-def _with_replacement_order(entry: Entry, change: Change, needed: Iterable[Call]) -> Entry:
+def _with_replaced_by_and_order(entry: Entry, change: Change, needed: Iterable[Call]) -> Entry:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
@@ -325,14 +325,14 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Se
     choices = entry.get("choices")
     if kind.name != CUSTOM_FIELD or not isinstance(choices, list):
         return entry
-    ids = dict(_kept_choices(calls))
+    ids = dict(_choice_ids_in_replace(calls))
     return {
         **entry,
         "choices": [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)],
     }
 
 
-def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
+def _choice_ids_in_replace(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
     match [call.body for call in calls if call.operation == "custom-fields.replace"]:
         case [*_, {"choices": [*choices]}]:
@@ -343,7 +343,7 @@ def _kept_choices(calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
             )
 
 
-def people_ids(plan: Plan) -> frozenset[RemoteId]:
+def people_to_read(plan: Plan) -> frozenset[RemoteId]:
     """Return the ids of the people that the plan changes, and of those that its calls add to lists."""
     changed = {change.id for change in plan.changes if change.id is not None and KINDS[change.address.kind].is_person}
     bodies = [call.body for call in plan.calls if call.people and isinstance(call.body, Mapping)]

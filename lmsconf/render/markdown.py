@@ -159,7 +159,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         Section(
             no_longer_declared_heading(plan),
             [
-                _entry(kind_nouns(one.address.kind), partial(_plan, "no_longer_declared", one), False, True)
+                _entry(kind_nouns(one.address.kind), partial(_plan, "no_longer_declared_entry", one), False, True)
                 for one in plan.no_longer_declared
             ],
         ),

@@ -8,7 +8,6 @@ faults                    scripted faults, from a file or from values
 serve                     a loopback port, with an HTML page
 seed                      initial content, from a file of YAML or from values
 seed_format               what the sections of a seed hold
-seed_rows                 load entries: structs, problems, rows
 seed_loader               fill a workspace from a seed
 synthetic_seed            synthetic workspaces of any size
 """

@@ -94,7 +94,7 @@ def _decisions(fault: Fault) -> Iterator[bool]:
 def parse_faults(path: Path) -> list[Fault]:
     """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
     from lmsconf.sandbox.seed import file_problem, read_yaml  # YAML is only needed here
-    from lmsconf.sandbox.seed_rows import InvalidSeedValue, read_entry
+    from lmsconf.sandbox.seed_format import InvalidSeedValue, read_entry
 
     entries = read_yaml(path, "faults") or []
     if not isinstance(entries, list):

@@ -24,6 +24,8 @@ from lmsconf.sandbox.request_context import (
     encode_applications,
 )
 from lmsconf.sandbox.seed_format import (
+    EntryLoader,
+    InvalidSeedValue,
     SeedCertificate,
     SeedCondition,
     SeedContent,
@@ -36,10 +38,6 @@ from lmsconf.sandbox.seed_format import (
     SeedParticipation,
     SeedPerson,
     SeedSmartGroup,
-)
-from lmsconf.sandbox.seed_rows import (
-    EntryLoader,
-    InvalidSeedValue,
     read_entry,
     reserve_id,
 )

@@ -25,7 +25,6 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.operations import with_names
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import (
-    access,
     analytics,
     certificates,
     content,
@@ -46,7 +45,6 @@ from lmsconf.sandbox.request_context import (
 from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    **access.HANDLERS,
     **analytics.HANDLERS,
     **certificates.HANDLERS,
     **content.HANDLERS,

@@ -36,7 +36,7 @@ from lmsconf.planner.plan import draft_plan
 from lmsconf.planner.planned_resources import OWNED
 from lmsconf.project.config_file import order_kinds
 from lmsconf.support.strict_json import map_texts
-from lmsconf.workspace.manifest_files import (
+from lmsconf.workspace.export_files import (
     TeamRule,
     entries_of,
     render_files,

@@ -38,12 +38,7 @@ from lmsconf.sandbox.request_context import (
     parse_time,
 )
 from lmsconf.sandbox.seed import file_problem, fill_from_seed, read_yaml
-from lmsconf.sandbox.seed_format import SECTIONS
-from lmsconf.sandbox.seed_rows import (
-    EntryLoader,
-    InvalidSeedValue,
-    reserve_id,
-)
+from lmsconf.sandbox.seed_format import SECTIONS, EntryLoader, InvalidSeedValue, reserve_id
 from lmsconf.sandbox.store import Repository
 
 _KINDS: Final = {

@@ -1,4 +1,4 @@
-"""The project's manifests, and those of a base: load them, validate them offline, and name their git commit.
+"""The project's manifests, and those of a base: load them, and validate them offline.
 
 A base is a folder, or a commit of the project's repository. A commit is read without touching the work tree: its files
 are written to a temporary folder while they are loaded. No name of a ref or a path can become an option of git, and no
@@ -7,7 +7,6 @@ folder in the repository, which a branch may add, takes precedence over a ref.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,13 +20,12 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, UsageError, refuse_if
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.file_set import FILE_LIMIT, MANIFESTS, PROJECT_FILE, files_digest
+from lmsconf.manifest.file_set import FILE_LIMIT, MANIFESTS, PROJECT_FILE
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.guards import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
-from lmsconf.model.outcomes import ManifestsCommit
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
@@ -35,7 +33,7 @@ from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.credentials import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.support.files import find_work_tree, open_nonblocking
+from lmsconf.support.files import find_work_tree
 
 if TYPE_CHECKING:
     from lmsconf.support.git import GitFile, GitRepository
@@ -178,60 +176,6 @@ def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> 
         declared=tuple(resource for resource in manifests.declared if str(resource.address) not in addresses),
         absent=tuple(entry for entry in manifests.absent if str(entry.address) not in addresses),
     )
-
-
-def manifests_commit(
-    settings: Settings, files: Sequence[str], digest: str, environ: Mapping[str, str]
-) -> ManifestsCommit:
-    """Return the commit of the manifests with that digest, and whether the files are as it has them.
-
-    files: their paths relative to the project. Where there is no commit to name, the result says why; a repository that
-    cannot be read does not stop a run.
-    """
-    if find_work_tree(settings.root) is None:
-        return ManifestsCommit(reason="the project is in no git repository")
-    try:
-        contents = {name: _content(settings.root / name) for name in files}
-        if files_digest({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}) != digest:
-            return ManifestsCommit(reason="the plan was made from other manifests than those in this folder")
-        from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
-
-        with open_repository(settings.root, environ) as git:
-            if git is None:
-                return ManifestsCommit(reason="the project is in no git repository")
-            return _of(git, settings, contents)
-    except LmsconfError as error:
-        return ManifestsCommit(reason=error.message)
-    except OSError as error:
-        return ManifestsCommit(reason=f"{error.filename} cannot be read: {error.strerror}")
-
-
-def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -> ManifestsCommit:
-    answer = git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}")
-    if answer is None:
-        return ManifestsCommit(reason="the repository has no commit yet")
-    commit = answer.decode("ascii").strip()
-    below = PurePosixPath(os.path.relpath(os.path.realpath(settings.root), git.top))
-    committed = {file.path: file.oid for file in git.files(commit, below)}
-    compared = {**contents, PROJECT_FILE: _content(settings.root / PROJECT_FILE)}
-    same = all(committed.get(name) == _blob(content, len(commit)) for name, content in compared.items())
-    # A manifest of the commit that was deleted since is no file of the plan.
-    folder = PurePosixPath(os.path.relpath(settings.manifests, settings.root))
-    inputs = [settings.root / name for name in committed if PurePosixPath(name).is_relative_to(folder)]
-    return ManifestsCommit(commit=commit, clean=same and all(os.path.lexists(path) for path in inputs))
-
-
-def _blob(content: bytes, length: int) -> str:
-    """Return the name that git gives a file with this content; length: of the repository's object names."""
-    return hashlib.new(
-        {40: "sha1", 64: "sha256"}[length], b"blob %d\0" % len(content) + content, usedforsecurity=False
-    ).hexdigest()
-
-
-def _content(path: Path) -> bytes:
-    """Return what a file has, up to 64 MiB: no manifest may be as large."""
-    with open_nonblocking(path) as file:
-        return file.read(64 << 20)
 
 
 _Loaded = tuple[ManifestsVersion, RequestDestination]

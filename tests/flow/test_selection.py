@@ -28,7 +28,7 @@ absent: {groups: [Going, Gone]}
 
 
 @listed_cases("pattern")
-def test_what_exists_can_be_left_out(tmp_path: Path, pattern: str) -> None:
+def test_except_accepts_what_is_declared_absent_or_live(tmp_path: Path, pattern: str) -> None:
     """What is to be created, under `absent` and live or not, owned and undeclared, unmanaged, and left alone."""
     plan = Project(tmp_path, SEED, OPTIONS).plan(MANIFESTS, excluded=(pattern,))
     acts = {str(change.address): str(change.action) for change in plan.changes}
@@ -43,7 +43,7 @@ def test_what_exists_can_be_left_out(tmp_path: Path, pattern: str) -> None:
 
 @pytest.mark.sampled
 @listed_cases("typed")
-def test_other_spellings_mean_the_resource(tmp_path: Path, typed: str) -> None:
+def test_short_forms_mean_the_resource(tmp_path: Path, typed: str) -> None:
     """A section's name, a name alone, and the words of a view; the plan tells which pattern they stand for."""
     plan = Project(tmp_path, SEED, OPTIONS).plan(MANIFESTS, only=(typed,))
     assert [str(change.address) for change in plan.changes] == ["group/New"]
@@ -51,7 +51,7 @@ def test_other_spellings_mean_the_resource(tmp_path: Path, typed: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ["assignment of Intro to group/Loose", "Intro to group/Loose", "content/Int*"])
-def test_words_of_a_view_mean_what_is_live(tmp_path: Path, typed: str) -> None:
+def test_phrases_and_patterns_mean_live_assignments(tmp_path: Path, typed: str) -> None:
     """Also of what no manifest declares: here an assignment that the project owns; and all of a content."""
     plan = Project(tmp_path, SEED, OPTIONS).plan(MANIFESTS, excluded=(typed,))
     assert "content_target/Intro -> group/Loose" not in {str(change.address) for change in plan.changes}
@@ -80,7 +80,7 @@ def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: s
     assert f"Did you mean {near}" in ran.err
 
 
-def test_the_word_of_a_kind_is_compared_with_no_name(tmp_path: Path) -> None:
+def test_the_word_of_a_kind_suggests_no_name(tmp_path: Path) -> None:
     """A group called like the kind is not what somebody meant who names another group: the hint shows an address."""
     it = Project(tmp_path, "groups: [{name: Group North}]")
     it.write("groups: [{name: Group North}]\n")
@@ -119,7 +119,7 @@ def test_every_address_of_a_plan_can_be_pasted(tmp_path: Path) -> None:
     [("--only=group/*", "bo@acme.example"), ("--except=user/*", "bo@acme.example, anna@new.example")],
     ids=["removed", "unchanged"],
 )
-def test_a_person_whose_rename_is_not_selected_keeps_the_live_email(tmp_path: Path, option: str, members: str) -> None:
+def test_a_rename_that_is_not_selected_shows_the_live_email(tmp_path: Path, option: str, members: str) -> None:
     """A group may lose the person, or keep them under the e-mail that a later plan sets."""
     seed = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}]

@@ -25,7 +25,7 @@ from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Action, Change, Plan, UndoLevel
 from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.workspace.plan_with_base import load_run, plan_undo
+from lmsconf.workspace.plan_undo import load_run, plan_undo
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 

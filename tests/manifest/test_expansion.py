@@ -20,7 +20,7 @@ from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.project.config_reader import read_project_file
-from lmsconf.workspace.manifest_files import expanded_manifest
+from lmsconf.workspace.export_files import expanded_manifest
 
 VARIABLES: dict[str, Json] = {
     "none": [],

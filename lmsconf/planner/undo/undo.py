@@ -18,7 +18,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
-from lmsconf.planner.undo.restored_entries import Draft, Drafter, LeftAlone
+from lmsconf.planner.undo.restore_or_leave import Draft, Drafter, LeftAlone
 from lmsconf.planner.undo.three_way_merge import Names, Times, named_parts, with_names
 from lmsconf.planner.undo.undone_run import MARK, references, shown_name
 

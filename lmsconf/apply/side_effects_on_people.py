@@ -1,4 +1,4 @@
-"""What a call does along: to rights, to the groups that somebody manages, and to what people can do.
+"""Side effects of a call on people: on rights, on the groups that they manage, and on what they can do.
 
 The API specification says neither who may manage a group (Manual Groups, Smart Groups) nor what becomes of the groups
 that somebody manages when the manager right is taken (User Access). A call that names managers may be refused, or give
@@ -44,7 +44,7 @@ _CATEGORIES: Final[Mapping[str, str]] = {
 """Operation → the sort of its calls. The path tells those of rights and applications apart."""
 
 
-def category_of_call(call: Call) -> str | None:
+def side_effect_category(call: Call) -> str | None:
     """Return the category of a call that may change more of people than the plan says; None for any other.
 
     The first call of each category is watched.
@@ -69,7 +69,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     with suppress(ApiError):
-        people = {id: read_person(client, id) for id in _people_in_body(client, sent)}
+        people = {id: read_person(client, id) for id in _manager_ids_in_body(client, sent)}
         if unable := [str(one.get("email") or id) for id, one in people.items() if not _may_manage(one)]:
             return refused.restated(
                 ManagerRightMissing,
@@ -81,14 +81,14 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     return None
 
 
-class PersonBeforeCall:
-    """The person of a call, who may be changed along, as before it: named by the path, or by the managers.
+class SideEffectCheck:
+    """Reads the person in the path of a call, or one of its managers, before the call may also change them.
 
-    Of managers, the first who lacks the manager right shows whether it is given along. keys: of the call. able:
-    the ids of people who were seen to have the right, added to. removed: the paths of the plan's DELETE calls;
-    groups that these take anyway are not compared. changes: of the plan, if all that the person can do and
-    belongs to is compared, but for what these give or take; else empty. Raises ApiError if the keys need a
-    person who cannot be read.
+    Of managers, the first who lacks the manager right shows whether it is given as a side effect. keys: of the call.
+    able: the ids of people who were seen to have the right, added to. removed: the paths of the plan's DELETE calls;
+    groups that these take anyway are not compared. changes: of the plan, if all that the person can do and belongs to
+    is compared, apart from what these give or take; else empty. Raises ApiError if the keys need a person who cannot be
+    read.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class PersonBeforeCall:
         self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
         is_first = bool(changes) or MANAGED_GROUPS in keys
         own = sent.path_values(client.spec).get("userId") if is_first else None
-        named = [own] if own else _people_in_body(client, sent)
+        named = [own] if own else _manager_ids_in_body(client, sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
         self._before: Mapping[str, Json] = {}
         self._lacking: list[str] = []
@@ -120,7 +120,7 @@ class PersonBeforeCall:
                     able.add(id)
         is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
         managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
-        self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
+        self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._revoking_paths(id))}
         self.is_unread = bool(named) and not self._before
         self.key = WHO_CAN_MANAGE if is_lacking else MANAGED_GROUPS if self._groups else None
         """The key whose value the person can show; None if there is none."""
@@ -146,7 +146,7 @@ class PersonBeforeCall:
             )
         lost = {id: name for id, name in self._groups.items() if id not in _managed(after)}
         if lost:
-            raise self._give_back(lost)
+            raise self._restore_managed_groups(lost)
         # Where the person shows what a key needs, what else they hold need not be readable.
         with suppress(ApiError) if self.key else nullcontext():
             return self._warn_of_unplanned(_access_items(after), _access_items(self._before)) if self._changes else []
@@ -181,7 +181,7 @@ class PersonBeforeCall:
     def _read_now(self) -> Mapping[str, Json]:
         return read_person(self._client, self._id)
 
-    def _give_back(self, lost: Mapping[str, str]) -> WrongAssumption:
+    def _restore_managed_groups(self, lost: Mapping[str, str]) -> WrongAssumption:
         """Grant the right again, which managing may need, and each group, by its id; return what tells it."""
         values: dict[str, Value] = {MANAGED_GROUPS: "lose"}
         with suppress(ApiError):
@@ -189,7 +189,7 @@ class PersonBeforeCall:
         # The type of a group of a person may have any name.
         for group, kind in product(lost, ("manual-groups", "smart-groups")):
             with suppress(ApiError):
-                values |= self._restore_manager(f"{kind}.add-managers", group)
+                values |= self._try_to_restore(f"{kind}.add-managers", group)
         now = _managed(self._read_now())
         left = [name for id, name in lost.items() if id not in now]
         back = f"not given back: {few(left, most=_SHOWN)}" if left else "given back, with the right"
@@ -199,8 +199,8 @@ class PersonBeforeCall:
             values=values,
         )
 
-    def _restore_manager(self, operation: str, group: str) -> Mapping[str, Value]:
-        """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
+    def _try_to_restore(self, operation: str, group: str) -> Mapping[str, Value]:
+        """Add the person to the managers of a group: first with the whole current list; if that fails, alone.
 
         Returns the dialect values under which it worked. Raises ApiError if there is no such list.
         """
@@ -226,7 +226,7 @@ class PersonBeforeCall:
                     return form
         return {}
 
-    def _endings(self, group: str) -> Iterable[str]:
+    def _revoking_paths(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
         ids = {"groupId": group, "smartGroupId": group, "userId": self._id}
         ending = product(("manual-groups", "smart-groups"), ("remove-manager", "delete"))
@@ -246,7 +246,7 @@ def _planned_items(change: Change, email: str) -> Iterable[str]:
     return (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
-def _people_in_body(client: Client, sent: IssuedRequest) -> list[str]:
+def _manager_ids_in_body(client: Client, sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
     body = with_names(sent.body, client.spec[sent.call.operation].from_request)
     lists = map(body.get, ("userIds", "managers", "managerIds")) if isinstance(body, Mapping) else ()
