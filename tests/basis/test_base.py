@@ -9,12 +9,9 @@ from basis.repository import beside, commit, git, init, origins
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from json_schemas import schema_validator
-from msgspec.structs import replace
 from texts import listed_cases, text_of
 
-from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, ProblemsFound, UsageError
-from lmsconf.model.plan import ChangeOrigin
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.credentials import (
     NOWHERE,
@@ -171,13 +168,6 @@ def test_versions_are_planned_as_long_as_something_is_in_all_of_them(project: Pr
     base = BaseManifests(name="main", version=version, older=[version] * 4)
     plan_with_base.attach_origins(made, base, lambda _: plans.pop(0))
     assert plans == [everything]
-
-
-def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
-    """A reviewed plan is the same plan, whatever it was compared with."""
-    made = project.plan()
-    labelled = tuple(replace(change, origin=ChangeOrigin.REPAIR) for change in made.changes)
-    assert plan_digest(replace(made, changes=labelled, base="main")) == plan_digest(made)
 
 
 # `plan --base`: what the project file of a change may not decide alone, and `--trust-project`.

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from pydoc import locate
 from typing import Any
@@ -27,14 +27,10 @@ from lmsconf.model.plan import (
     Action,
     Change,
     Plan,
-    PlanScope,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
     RehearsalReceipt,
-    SettingChange,
-    Undo,
-    UndoLevel,
 )
 from lmsconf.planner.read.fields_and_groups import parse_user_ids
 
@@ -157,47 +153,6 @@ def test_what_is_no_plan_file_is_refused_kindly(text: str, said: str) -> None:
     assert said in caught.value.message
     assert caught.value.hint
     assert caught.value.exit in {ExitCode.ERROR, ExitCode.STALE}
-
-
-def without_places(plan: Plan) -> Plan:
-    change = plan.changes[0]
-    problem = replace(change.problems[0], source=None)
-    return replace(plan, changes=(replace(change, source=None, about=None, problems=(problem,)),))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        without_places(PLAN),
-        replace(PLAN, created_at="later", manifests_digest="cd", manifests_files=("b.yaml",)),
-        replace(PLAN, people=4, selection=PlanScope(only=("group/A",), additive=True)),
-        replace(PLAN, changes=(replace(PLAN.changes[0], undo=Undo(level=UndoLevel.NONE, reason="x")),)),
-        replace(PLAN, expires_at="later"),
-        replace(PLAN, base="main", settings_changed=(SettingChange(path="settle", base=30, now=0, weaker=True),)),
-    ],
-    ids=["places", "files", "circumstances", "undo", "expiry", "base"],
-)
-def test_equal_plans_have_equal_digests(other: Plan) -> None:
-    """Moving a resource to another file or line, or planning later, keeps the digest that was approved."""
-    assert plan_file.plan_digest(other) == plan_file.plan_digest(PLAN)
-    assert json.loads(TEXT)["digest"] == plan_file.plan_digest(PLAN)
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda plan: replace(plan, workspace="staging"),
-        lambda plan: replace(plan, url="https://lms.example"),
-        lambda plan: replace(plan, fingerprints={}),
-        lambda plan: replace(plan, policy={"settle": 0}),
-        lambda plan: replace(plan, calls=()),
-        lambda plan: replace(plan, changes=(replace(plan.changes[0], after={"members": []}),)),
-    ],
-    ids=["workspace", "url", "fingerprints", "policy", "calls", "after"],
-)
-def test_other_plans_have_other_digests(edit: Callable[[Plan], Plan]) -> None:
-    """What would be done, where, and to what state of it are all in the digest."""
-    assert plan_file.plan_digest(edit(PLAN)) != plan_file.plan_digest(PLAN)
 
 
 def test_a_plan_of_another_version_is_read() -> None:

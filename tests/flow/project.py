@@ -19,7 +19,7 @@ from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.calls import Call
 from lmsconf.model.guards import Consent
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import GuardResult, Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox
@@ -170,6 +170,17 @@ def sandbox_of(reader: WorkspaceReader) -> Sandbox:
     sandbox = reader.connection._sandbox  # nothing else leads to it
     assert sandbox is not None
     return sandbox
+
+
+def errors(plan: Plan) -> list[str]:
+    """The codes of what keeps a plan from being applied."""
+    return [problem.code for problem in plan.all_problems if problem.is_error]
+
+
+def guard(plan: Plan, name: str) -> GuardResult:
+    """How a plan stands to a guard."""
+    (found,) = (one for one in plan.guards if one.name == name)
+    return found
 
 
 def told_problems(problems: Iterable[Problem]) -> str:

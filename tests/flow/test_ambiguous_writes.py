@@ -1,27 +1,23 @@
 """Writes whose answers never came: looked up by what they make, and never repeated blindly."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from threading import Event
 
 import httpx
 import pytest
+from integrity.served_project import LinkedProject, linked
 from msgspec.structs import replace
 from texts import text_of
 from waiting import Interruptions, awaited
 
-from lmsconf.api.client import Client
-from lmsconf.api.concurrent_requests import WorkerPool
-from lmsconf.api.retry_and_rate_limit import RetryPolicy
-from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.calls import CallStatus, Report
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection, fill_if_empty
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WaitClock, WorkspaceReader
+from lmsconf.workspace.reader import WaitClock
 
 SEED = text_of(__file__, "ambiguous_writes_seed.yaml")
 WANTED = text_of(__file__, "ambiguous_writes_wanted.yaml")
@@ -61,43 +57,32 @@ class FaultyTransport(httpx.BaseTransport):
         raise httpx.ReadError("cut")
 
 
-class FaultyConnection(Connection):
-    """A connection over such a way."""
-
-    def __init__(self, way: FaultyTransport) -> None:
-        self.name, self.url, self.spec, self.way = "sandbox", "sandbox:", way.sandbox.spec, way
-
-    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
-        retry = RetryPolicy(sleep=self.way.sleep)
-        return WorkerPool(
-            lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry),
-            parallelism=parallelism,
-        )
-
-
 class AmbiguousWrite:
     """A workspace, what is wanted of it, and one mishap on the way."""
 
-    def __init__(self, root: Path, operation: str, mishap: str) -> None:
-        (root / "manifests").mkdir()
-        (root / "manifests" / "all.yaml").write_text(WANTED)
-        (root / "seed.yaml").write_text(SEED)
-        (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
-        self.settings = load_settings(root, None, {})
-        self.way = FaultyTransport(fill_if_empty(Sandbox(), root / "seed.yaml"), operation, mishap)
-        self.workspace = WorkspaceReader(
-            settings=self.settings,
-            connection=FaultyConnection(self.way),
-            timing=WaitClock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
-        )
+    def __init__(self, project: LinkedProject, operation: str, mishap: str) -> None:
+        self.project, self.way = project, FaultyTransport(project.sandbox, operation, mishap)
+        timing = WaitClock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds))
+        self.workspace = project.reader(self.way, timing=timing)
 
     def apply(self) -> ApplyReport:
-        plan = self.workspace.plan(load_manifests(self.settings), self.settings.policy)
-        return execute(self.workspace, plan, meta={})
+        return self.project.apply(self.workspace)
 
     def sent(self, operation: str) -> int:
         """How often the service carried that out."""
         return sum(one.operation == operation and one.status < 300 for one in self.way.sandbox.log)
+
+
+Open = Callable[[str, str], AmbiguousWrite]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Opens a workspace with a mishap at the first call of an operation."""
+    with ExitStack() as stack:
+        yield lambda operation, mishap: AmbiguousWrite(
+            stack.enter_context(linked(tmp_path / mishap, SEED, WANTED)), operation, mishap
+        )
 
 
 OPERATIONS = [
@@ -119,9 +104,9 @@ MAKING = [one for one in OPERATIONS if one.endswith(".create")]
         *product(MAKING, ["late 12"]),
     ],
 )
-def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -> None:
+def test_a_lost_answer_is_settled(opened: Open, operation: str, mishap: str) -> None:
     """Done or not, at once or later: the run finds out, finishes, and nothing is there twice."""
-    scene = AmbiguousWrite(tmp_path, operation, mishap)
+    scene = opened(operation, mishap)
     usual = {"content-targets.create": 2, "manual-groups.add-members": 2}.get(operation, 1)
     report = scene.apply()
     assert (report.exit, report.converged) == (ExitCode.OK, True), report
@@ -131,22 +116,20 @@ def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -
 
 @pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("operation", MAKING)
-def test_nothing_new_is_asked_for_again_before_the_time_is_over(tmp_path: Path, operation: str) -> None:
+def test_nothing_new_is_asked_for_again_before_the_time_is_over(opened: Open, operation: str) -> None:
     """A call that may still arrive is waited for; one that never does is sent again after that."""
-    scene = AmbiguousWrite(tmp_path, operation, "cut")
+    scene = opened(operation, "cut")
     assert scene.apply().exit == ExitCode.OK
     assert 30 <= scene.way.time < 40
-    other = tmp_path / "other"
-    other.mkdir()
-    scene = AmbiguousWrite(other, operation, "done")
+    scene = opened(operation, "done")
     assert scene.apply().exit == ExitCode.OK
     assert scene.way.time == 0
 
 
 @pytest.mark.parametrize("operation", ["manual-groups.create", "smart-groups.create"])
-def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> None:
+def test_what_was_done_twice_stops_the_run(opened: Open, operation: str) -> None:
     """Two of what should be one: both ids are named, what depends on it is not done, and neither is deleted."""
-    scene = AmbiguousWrite(tmp_path, operation, "twice")
+    scene = opened(operation, "twice")
     report = scene.apply()
     assert report.exit == ExitCode.PARTIAL
     failed = [one for one in report.outcomes if one.status is CallStatus.FAILED]
@@ -154,9 +137,9 @@ def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> No
     assert scene.sent(operation) == 2
 
 
-def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
+def test_a_twin_that_appears_later_is_a_named_stop(opened: Open) -> None:
     """What arrives after the settling time makes a second one: the next plan names both ids, and does nothing."""
-    scene = AmbiguousWrite(tmp_path, "manual-groups.create", "late 30.1")
+    scene = opened("manual-groups.create", "late 30.1")
     scene.apply()
     scene.way.sleep(1)
     assert scene.sent("manual-groups.create") == 2
@@ -165,9 +148,9 @@ def test_a_twin_that_appears_later_is_a_named_stop(tmp_path: Path) -> None:
     assert any("live more than once, with the ids" in one.message for one in found.value.problems)
 
 
-def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> None:
+def test_who_wants_to_go_does_not_wait_for_the_settling_time(opened: Open) -> None:
     """Ctrl-C while a lost answer is settled: what is doubtful is reported as such, and the next run finds out."""
-    scene = AmbiguousWrite(tmp_path, "manual-groups.create", "cut")
+    scene = opened("manual-groups.create", "cut")
     usual = scene.workspace
 
     def cut(seconds: float, stop_waiting: Event) -> None:

@@ -11,10 +11,9 @@ from texts import listed_cases, text_of
 from lmsconf.errors import ExitCode
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.schema_check import declared_section, properties
-from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_service import EditRows, plan_against, plan_of_rows
-from .project import Project
+from .project import Project, guard
 from .shell import lmsconf
 
 CROWD = [f"p{n:02}@acme.example" for n in range(20)]
@@ -103,17 +102,26 @@ def test_settings_weaker_than_the_default_are_told(tmp_path: Path, format: str) 
     assert "guards.deletes" not in seen
 
 
+NONE = {"count": 0}
 BY_PEOPLE = {"people": {"count": 20, "share": 0.1}, "mandatory": {"count": 500, "share": 0.5}}
+
+
+def policy(folder: Path) -> Any:
+    return lmsconf(folder, "plan", "--format", "json").document["policy"]
 
 
 def test_the_policy_is_in_the_document(tmp_path: Path) -> None:
     """Normalised, with the defaults, without consents and dates."""
+    it = Project(tmp_path, SEED, "")
+    it.write("groups: [{name: B}]")
+    usual = {"deletes": {"count": 5, "share": 0.1}, "removals": {"count": 50, "share": 0.1}}
+    usual |= {"updates": {"count": 200, "share": 0.3}, **dict.fromkeys(("recreates", "refusals", "answers"), NONE)}
+    assert policy(tmp_path)["guards"] == usual | BY_PEOPLE
     options = RELAXED + "leave_alone: [group/UI *, 'group/A*']\nignore: [{address: group/X, reason: y}]\n"
-    Project(tmp_path, SEED, options + "ownership: {groups: ['B*']}\n").write("groups: [{name: B}]")
-    limits = {"deletes": {"count": 5, "share": 0.05}, "removals": "off", "recreates": {"count": 0}}
-    more = {"refusals": {"count": 0}, "answers": {"count": 0}, "updates": {"count": 900, "share": 0.3}}
-    assert lmsconf(tmp_path, "plan", "--format", "json").document["policy"] == {
-        "guards": {**limits, **more, **BY_PEOPLE},
+    it.write_options(options + "ownership: {groups: ['B*']}\n")
+    changed = {"deletes": {"count": 5, "share": 0.05}, "removals": "off", "updates": {"count": 900, "share": 0.3}}
+    assert policy(tmp_path) == {
+        "guards": usual | BY_PEOPLE | changed,
         "protect": [],
         "ownership": {"group": ["B*"]},
         "leave_alone": ["group/A*", "group/UI *"],
@@ -214,27 +222,12 @@ def it(tmp_path: Path) -> Project:
     return Project(tmp_path, ANSWERED_SEED, "")
 
 
-def guard(plan: Plan, name: str) -> GuardResult:
-    return next(one for one in plan.guards if one.name == name)
-
-
 @pytest.mark.sampled
 @listed_cases("manifests", "people")
 def test_answers_are_counted_by_person(it: Project, manifests: str, people: int) -> None:
     """Everybody counts once, archived people too; who gets another answer before the choice goes loses none."""
     found = guard(it.plan(manifests), "answers")
     assert (found.total, found.tripped, found.allow) == (people, people > 0, f"answers={people}" if people else None)
-
-
-def test_apply_stops_before_answers_are_lost(it: Project) -> None:
-    """Exit 4 and nothing sent, until exactly that many people are allowed to lose answers."""
-    it.write("absent: {custom_fields: [Badge]}")
-    ran = lmsconf(it.root, "apply", "--auto-approve", code=ExitCode.BLOCKED)
-    assert "the answers of 2 people, and the limit is 0" in ran.err
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=1").code == ExitCode.BLOCKED
-    assert "Badge" in it.fields()
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=2").code == ExitCode.OK
-    assert "Badge" not in it.fields()
 
 
 def answers_as(answers: Callable[[dict[str, Any]], object]) -> EditRows:

@@ -150,20 +150,6 @@ def test_who_keeps_the_content_is_left_alone_until_the_date(
     assert targets(it, OLD) == []
 
 
-def test_an_assignment_to_a_person_that_ends_at_another_time_is_not_one_that_was_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only the exact end of the window tells: another one is unmanaged, also after the date."""
-    seed = SEED + "  - {user: eve@x.example, content: GDPR 2024, state: IN_PROGRESS}\n"
-    other = '  - {content: GDPR 2025, visible_until: "2027-03-30T21:59:59Z", assign_to: [{user: eve@x.example}]}\n'
-    it = made(tmp_path, seed.replace("participations:", other + "participations:"))
-    monkeypatch.setattr(project, "TODAY", date(2027, 4, 1))
-    it.settled(REMOVE)
-    [unmanaged] = [one for one in it.plan(REMOVE + KEEP).unmanaged if one.kind == "content_target"]
-    assert list(map(str, unmanaged.addresses)) == ["content_target/GDPR 2025 -> user/eve@x.example"]
-    assert it.plan().changes == ()
-
-
 def test_a_plan_does_not_fit_once_the_new_assignment_is_deleted(tmp_path: Path) -> None:
     """The new one was live when the plan was made, and is not when it is applied: the old one stays."""
     it = made(tmp_path)

@@ -7,8 +7,6 @@ import pytest
 import yaml
 from texts import text_of
 
-from lmsconf.model.lint_codes import RULES
-
 from .project import Project
 from .shell import lmsconf
 
@@ -94,31 +92,16 @@ def unused(folder: Path, live: str, manifests: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("used", "expected"),
-    [([0], NINE_OTHERS), (range(10), [])],
-    ids=["one is used", "all are used"],
+    ("number", "used", "expected"),
+    [(10, [0], NINE_OTHERS), (10, range(10), []), (9, [0], [])],
+    ids=["one is used", "all are used", "there is room for another"],
 )
-def test_a_field_that_no_condition_uses(tmp_path: Path, used: Sequence[int], expected: Sequence[str]) -> None:
+def test_a_field_that_no_condition_uses(
+    tmp_path: Path, number: int, used: Sequence[int], expected: Sequence[str]
+) -> None:
     """It is told once all ten are taken, by a plan alone, and only if the plan reads the smart groups."""
-    both = listed(10) + smart_groups((f"Group {n}", n) for n in used)
+    both = listed(number) + smart_groups((f"Group {n}", n) for n in used)
     assert unused(tmp_path, both, both) == [f"custom_field/{name}" for name in expected]
     validated = lmsconf(tmp_path, "validate")
     assert "unused-field" not in validated.out + validated.err
-    assert unused(tmp_path, both, listed(10)) == []
-
-
-def test_no_field_is_called_unused_while_there_is_room_for_another(tmp_path: Path) -> None:
-    """A workspace of nine fields is told of none."""
-    both = listed(9) + smart_groups([("A", 0)])
-    assert unused(tmp_path, both, both) == []
-
-
-def test_the_hint_of_a_lint_says_what_to_do_and_where_to_read_more(tmp_path: Path) -> None:
-    """It is the one that `lmsconf explain` prints, with the command for the rest of its text."""
-    rule = RULES["lint/unused-field"]
-    live = listed(10) + smart_groups([("A", 0)])
-    plan = Project(tmp_path, f"people: [{{email: ann@acme.example}}]\n{live}").plan(live)
-    assert {one.hint for one in plan.all_problems if one.code == rule.code} == {
-        f"{rule.remedy} More: lmsconf explain lint/unused-field"
-    }
-    assert rule.remedy in " ".join(lmsconf(tmp_path, "explain", rule.code).out.split())
+    assert unused(tmp_path, both, listed(number)) == []

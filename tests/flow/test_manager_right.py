@@ -1,15 +1,14 @@
 """What a known service changes along with a call: managers' rights and groups, and conditions of smart groups."""
 
-import json
 from pathlib import Path
 
 import pytest
 from texts import text_of
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.plan import Change, Plan, UndoLevel
+from lmsconf.model.plan import Plan, UndoLevel
 
-from .project import Project
+from .project import Project, errors
 from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -116,47 +115,6 @@ DELETED = "absent: {custom_fields: [D]}"
 
 def conditions_project(root: Path, more: str = "", options: str = "") -> Project:
     return Project(root, CONDITIONS_SEED + more, NEVER + options)
-
-
-def effects(plan: Plan) -> dict[str, Change]:
-    return {str(one.address): one for one in plan.changes if one.is_effect}
-
-
-def errors(plan: Plan) -> list[str]:
-    return [problem.code for problem in plan.all_problems if problem.is_error]
-
-
-def live(it: Project) -> dict[str, int]:
-    """How many conditions each smart group has."""
-    groups = json.loads(json.dumps(it.ask("smart-groups.list")))
-    rows = next(rows for rows in groups.values() if isinstance(rows, list))
-    found = {}
-    for row in rows:
-        one = json.loads(json.dumps(it.ask("smart-groups.get", {"smartGroupId": row["smartGroupId"]})))
-        found[row["name"]] = len(one["conditions"])
-    return found
-
-
-def test_a_rewritten_smart_group_is_a_change(tmp_path: Path) -> None:
-    """With the field go the conditions that name it: shown, counted, without a call, and so it comes about."""
-    it = conditions_project(tmp_path)
-    plan = it.plan(DELETED)
-    (change,) = effects(plan).values()
-    assert (str(change.address), change.source, str(change.goes_with)) == ("smart_group/Both", None, "custom_field/D")
-    assert [(one.path, one.added, one.removed) for one in change.fields] == [
-        ("conditions", (), ({"field": "D", "choices": ["X", "Y"]},))
-    ]
-    assert change.undo.level == "partial"
-    assert change.reason is not None
-    assert change.reason.startswith("no manifest")
-    assert [str(call.address) for call in plan.calls] == ["custom_field/D"]
-    counted = {guard.name: guard.total for guard in plan.guards if guard.total}
-    assert counted == {"deletes": 1, "removals": 1, "updates": 1}
-    for format in ("text", "markdown", "html", "json"):
-        assert "Both" in lmsconf(tmp_path, "plan", "--format", format).out
-    assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == ExitCode.OK
-    assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == ExitCode.OK
-    assert live(it) == {"Both": 1, "Other": 1}
 
 
 def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:

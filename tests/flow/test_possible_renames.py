@@ -60,7 +60,7 @@ def test_most_of_the_same_conditions_are_a_note(tmp_path: Path, live: str, new: 
     assert told(plan) == ([(CLOSE, "smart_group/Quite other")] if is_told else [])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(day=8)
 @pytest.mark.parametrize("case", cases(Path(__file__).with_name("possible_renames.txt")), ids=lambda case: case.title)
 def test_what_is_said_of_a_creation_that_may_be_a_rename(tmp_path: Path, case: Case) -> None:
     """What it may be, what would be lost, and the line that makes it a rename; deletions are compared in any case."""
