@@ -27,7 +27,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.fleet import FleetIndex, FleetReport, SharedChanges
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.plan import Change, FieldChange, GuardResult, Plan
 from lmsconf.render import (
     APPLY_VIEWS,
     FLEET_VIEWS,
@@ -74,6 +74,9 @@ def filled(kind: Any, name: str, number: int) -> Any:
     match get_origin(kind):
         case None if isinstance(kind, NewType) or kind is str:
             return name
+        case builtins.tuple if first is FieldChange:
+            items: dict[str, Any] = {"added": (name, {"name": name, "k": name}), "removed": (name,)}
+            return FieldChange(path=name, before=name, after=name), FieldChange(path="members", **items)
         case builtins.tuple:
             return (filled(first, name, number),)
         case collections.abc.Mapping:
@@ -87,6 +90,7 @@ def filled(kind: Any, name: str, number: int) -> Any:
         texts = {field for field in kind.__struct_fields__ if str in (hints[field], *get_args(hints[field]))}
         said = {**SAID_BY_LMSCONF, "address": str(filled(Address, name, number)), "hint": f"{name}\n{name}"}
         own = {field: text for field, text in said.items() if field in texts}
+        own |= {"tripped": True} if kind is GuardResult else {}
         rest = {*kind.__struct_fields__} - own.keys()
         return kind(**own, **{field: filled(hints[field], name, number) for field in rest})
     if issubclass(kind, Enum):
