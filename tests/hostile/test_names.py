@@ -45,7 +45,7 @@ def test_a_long_value_is_cut(project: str, manifest: str, tmp_path: Path) -> Non
         (tmp_path / name).write_text(text)
     # A workspace that is not there is a warning.
     ran = lmsconf(tmp_path, "validate", code=ExitCode.OK if "only_in" in manifest else ExitCode.ERROR)
-    assert "S3cretS3cret" not in ran.out + ran.err
+    assert not [long for long in ("S3cretS3cret", "7" * SHOWN) if long in ran.out + ran.err]
     assert ran.err
 
 
