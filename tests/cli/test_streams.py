@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pytest
@@ -167,8 +166,7 @@ def test_a_run_cut_short_at_the_question_changes_nothing(
     with on_terminal(streams=("stdin", "stderr")) as screen:
 
         def cut() -> None:
-            while "Only 'yes' will be accepted" not in screen.text:
-                sleep(0.01)
+            screen.wait_for("Only 'yes' will be accepted")
             os.kill(os.getpid(), number)
 
         threading.Thread(target=cut, daemon=True).start()
