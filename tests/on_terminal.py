@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flow.shell import Ran, lmsconf
+from waiting import HANGS
 
 STREAMS = ("stdin", "stdout", "stderr")
 
@@ -19,7 +20,19 @@ STREAMS = ("stdin", "stdout", "stderr")
 class Screen:
     """All that a terminal has shown, with its line ends as a program writes them."""
 
-    shown = b""
+    def __init__(self) -> None:
+        self.shown, self._more = b"", threading.Condition()
+
+    def add(self, part: bytes) -> None:
+        """Shows more."""
+        with self._more:
+            self.shown += part
+            self._more.notify_all()
+
+    def wait_for(self, words: str) -> None:
+        """Comes back once these words are shown."""
+        with self._more:
+            assert self._more.wait_for(lambda: words.encode() in self.shown, HANGS), self.shown
 
     @property
     def text(self) -> str:
@@ -59,7 +72,7 @@ def _read(terminal: int, screen: Screen) -> None:
     """Reads until the other end is closed."""
     with suppress(OSError):
         while part := os.read(terminal, 65536):
-            screen.shown += part
+            screen.add(part)
 
 
 def at_terminal(

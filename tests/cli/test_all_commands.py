@@ -128,9 +128,9 @@ def test_color_is_for_terminals_that_want_it(tmp_path: Path, no_color: str, colo
 def test_progress_on_a_terminal_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a person watches, progress is drawn."""
     monkeypatch.setenv("TERM", "xterm")
-    with on_terminal() as screen, show_progress("Reading groups") as tell:
+    with on_terminal() as screen, show_progress("Reading \x1b[2Jgroups") as tell:
         tell(RunProgress(done=1, total=2, is_final=True))
-    assert "Reading groups" in screen.text
+    assert "Reading \\x1b[2Jgroups" in screen.text
     assert "1 of 2" in screen.text
     assert "━" in screen.text
 

@@ -2,21 +2,22 @@
 
 import json
 import os
-import pty
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.served import quickstart, served
 from flow.project import Project
-from flow.shell import lmsconf
+from flow.shell import Ran, lmsconf
 from json_schemas import schema_validator
+from on_terminal import on_terminal
 from texts import listed_cases
 from waiting import HANGS, HeldResponse
 
@@ -162,8 +163,15 @@ def test_a_run_cut_short_at_the_question_changes_nothing(
     project: Path, number: signal.Signals, code: int, format_: str
 ) -> None:
     """Nothing was changed, and says so; for a program, a report has every call as not attempted."""
-    ran = _cut(project, ["apply", "--format", format_], number)
-    _check(ran, code, format_)
+    with on_terminal(streams=("stdin", "stderr")) as screen:
+
+        def cut() -> None:
+            screen.wait_for("Only 'yes' will be accepted")
+            os.kill(os.getpid(), number)
+
+        threading.Thread(target=cut, daemon=True).start()
+        ran = lmsconf(project, "apply", "--format", format_, env={"TERM": "dumb"}, streams=("stdout",), code=code)
+    _check(ran, screen.text, format_)
     assert wanted(project) == 2
 
 
@@ -175,68 +183,32 @@ def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     """So it does between the plan and the first call, whatever it is at."""
     planned: list[bool] = []
     held = HeldResponse(lambda _: bool(planned))
-    with served(project, on_log=held) as (sandbox, there):
-        shell(project, "lmsconf plan --out plan.json", ExitCode.OK, **there)
+    with served(project, on_log=held) as (sandbox, env):
+        lmsconf(project, "plan", "--out", "plan.json", env=env, code=ExitCode.OK)
         planned.append(True)
-        ran = _cut(project, ["apply", "plan.json", "--format", "json"], number, held, **there)
-    _check(ran, code, "json")
+        command = [sys.executable, "-m", "lmsconf", "apply", "plan.json", "--format", "json"]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        running = subprocess.Popen(command, cwd=project, env=environ(env), text=True, **pipes)
+        with held:
+            running.send_signal(number)
+        ran = Ran(running.wait(HANGS), *running.communicate())
+    assert ran.code == code
+    _check(ran, ran.err, "json")
     assert not any(call.writes for call in sandbox.log)
 
 
-def _cut(
-    folder: Path, arguments: list[str], number: signal.Signals, held: HeldResponse | None = None, **more: str
-) -> subprocess.CompletedProcess[bytes]:
-    """Runs lmsconf on a terminal, and sends it a signal when it asks, or else while that answer is kept back.
-
-    stdin and stderr are that terminal; one on which nothing is drawn.
-    """
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "lmsconf", *arguments],
-        cwd=folder,
-        env=environ({**more, "TERM": "dumb"}),
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    try:
-        if held is None:
-            assert QUESTION in _shown(ours, QUESTION)
-        with held or nullcontext():
-            running.send_signal(number)
-        out, _ = running.communicate(timeout=HANGS)
-        err = _shown(ours)
-    finally:
-        os.close(ours)
-    return subprocess.CompletedProcess(arguments, running.returncode, out, err)
-
-
-QUESTION = b"Only 'yes' will be accepted"
-
-
-def _shown(terminal: int, until: bytes | None = None) -> bytes:
-    """What a terminal shows until those words, or until its other end is closed."""
-    shown = b""
-    with suppress(OSError):
-        while (until is None or until not in shown) and (part := os.read(terminal, 4096)):
-            shown += part
-    return shown
-
-
-def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> None:
-    """The code and stderr say that it was cut short before any change; a document lists what was not attempted."""
-    assert ran.returncode == code
-    assert (b"Terminated." if code == ExitCode.TERMINATED else b"Interrupted.") in ran.stderr
+def _check(ran: Ran, err: str, format_: str) -> None:
+    """It says that it was cut short before any change; a document lists what was not attempted."""
+    assert ("Terminated." if ran.code == ExitCode.TERMINATED else "Interrupted.") in err
     if format_ == "text":
-        assert b"the run was interrupted before its first call" in ran.stderr
-        assert b"Nothing was changed." in ran.stderr
-        assert ran.stdout == b""
+        assert "the run was interrupted before its first call" in err
+        assert "Nothing was changed." in err
+        assert ran.out == ""
         return
-    report = json.loads(ran.stdout)
+    report: Any = ran.document
     schema_validator("apply").validate(report)
     assert [outcome["status"] for outcome in report["outcomes"]] == ["not_attempted"] * 2
-    assert (report["exit"], report["problems"][0]["code"]) == (code, "interrupted")
+    assert (report["exit"], report["problems"][0]["code"]) == (ran.code, "interrupted")
 
 
 # Files that cannot be written are errors before anything is read, and what a full disk leaves is repaired.

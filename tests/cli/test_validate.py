@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 from flow.shell import Ran, lmsconf
-from hostile.active_content import JUDGES
 from json_schemas import sarif_log
 from texts import listed_cases, text_of
 from views.document_samples import COMPLETE, EMPTY
@@ -145,15 +144,6 @@ def test_other_errors_are_written_too(tmp_path: Path) -> None:
     text = run(tmp_path, "groups: [{name: A}]\n", *command, code=ExitCode.ERROR).out
     assert text.startswith("<!-- lmsconf:plan -->\n\n### lmsconf: no plan\n")
     assert "group/B" in text
-
-
-@pytest.mark.parametrize("format", FORMATS[1:])
-def test_hostile_manifests_stay_text(format: str, tmp_path: Path) -> None:
-    """A name, a key and a file of a manifest with errors act in no format: as with plain ones."""
-    evil = "x](http://evil) <script>alert(1)</script> @all ::error::y `z` | ##[group] %0A::error::"
-    manifests = (f"groups:\n  - {{name: '{name}', '{name}!': 1}}\n" for name in (evil, "x"))
-    hostile, plain = (run(tmp_path, text, "plan", "--format", format).out for text in manifests)
-    assert JUDGES[format](hostile) == JUDGES[format](plain)
 
 
 def test_a_comment_holds_its_limit(tmp_path: Path) -> None:

@@ -95,11 +95,6 @@ def problems(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["address"]: one for one in every if one["code"] in ("guard/possible-rename", "rename/close-name")}
 
 
-def test_there_are_forty_ways() -> None:
-    """So many are asked for, of every kind that has a name, with and without a second change."""
-    assert len(WAYS) == 40
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_plan_tells_and_an_apply_stops(way: ManualRename, stage: ServedProject) -> None:

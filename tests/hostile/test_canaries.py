@@ -28,8 +28,10 @@ from lmsconf.workspace.project_manifests import load_manifests
 from . import active_content
 
 TOKEN = "canary-" + "tok/en+4711=="
-LINK = "https://files.example/report.pdf?X-Amz-Algorithm=AWS4&X-Amz-Signature=canarysignature4711&X-Amz-Expires=60"
-CANARIES = ("canary-tok", "en+4711", "en%2B4711", "canarysignature4711")
+LINK = (
+    "https://files.example/canaryfile4711.pdf?X-Amz-Algorithm=AWS4&X-Amz-Signature=canarysignature4711&X-Amz-Expires=60"
+)
+CANARIES = ("canary-tok", "en+4711", "en%2B4711", "canarysignature4711", "canaryfile4711")
 SEED = """
 people: [{email: anna@acme.example, admin: true}]
 groups: [{name: Coaches, id: g-1, members: [anna@acme.example]}, {name: Other, id: g-2}]
@@ -54,7 +56,8 @@ class Echo(Sandbox):
             if answer.status < 400:
                 return json_response(answer.status, _with_link(value)) if isinstance(value, dict | list) else answer
             status = answer.status
-        said = f"you sent {headers.get('authorization', '')} for {LINK}"
+        sent = headers.get("authorization", "")
+        said = f"you sent {sent}, which is {sent.removeprefix('Bearer ')}, for {LINK}"
         return json_response(status, {"error": "no", "message": said, "headers": dict(headers)})
 
 
@@ -127,6 +130,13 @@ def test_what_is_refused(fails: Mapping[str, int], format: str, service: Echo, t
         *([["api", "GET", "/groups"]] if "GET " in fails else []),
         *([["api", "POST", "/groups", "--body", '{"name": "a"}']] if "POST /groups" in fails else []),
     ):
+        assert leaking(tmp_path, service.env, *command) == [], command
+
+
+def test_a_token_that_was_typed(service: Echo, tmp_path: Path) -> None:
+    """It stands neither in an error that quotes it, nor in the log of requests, nor in the journal of a run."""
+    asked = ("api", "GET", "/users/nobody", "--query", f"q={TOKEN}", "--verbose")
+    for command in (("plan", "--only", TOKEN), asked, ("apply", "--auto-approve", "--meta", f"note={TOKEN}")):
         assert leaking(tmp_path, service.env, *command) == [], command
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache, partial
-from io import StringIO
 from pathlib import Path
 from typing import Any, NewType, get_args, get_origin, get_type_hints
 
@@ -20,14 +19,12 @@ from msgspec.structs import replace
 
 import lmsconf.render
 from lmsconf.cli.output import report_problems
-from lmsconf.cli.terminal import progress_lines
 from lmsconf.errors import Problem
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address
-from lmsconf.model.calls import RunProgress
 from lmsconf.model.fleet import FleetIndex, FleetReport, SharedChanges
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.outcomes import ApplyReport, RecordedRun
+from lmsconf.model.plan import Change, FieldChange, GuardResult, Plan
 from lmsconf.render import (
     APPLY_VIEWS,
     FLEET_VIEWS,
@@ -74,6 +71,9 @@ def filled(kind: Any, name: str, number: int) -> Any:
     match get_origin(kind):
         case None if isinstance(kind, NewType) or kind is str:
             return name
+        case builtins.tuple if first is FieldChange:
+            items: dict[str, Any] = {"added": (name, {"name": name, "k": name}), "removed": (name,)}
+            return FieldChange(path=name, before=name, after=name), FieldChange(path="members", **items)
         case builtins.tuple:
             return (filled(first, name, number),)
         case collections.abc.Mapping:
@@ -87,6 +87,7 @@ def filled(kind: Any, name: str, number: int) -> Any:
         texts = {field for field in kind.__struct_fields__ if str in (hints[field], *get_args(hints[field]))}
         said = {**SAID_BY_LMSCONF, "address": str(filled(Address, name, number)), "hint": f"{name}\n{name}"}
         own = {field: text for field, text in said.items() if field in texts}
+        own |= {"tripped": True} if kind is GuardResult else {}
         rest = {*kind.__struct_fields__} - own.keys()
         return kind(**own, **{field: filled(hints[field], name, number) for field in rest})
     if issubclass(kind, Enum):
@@ -178,16 +179,6 @@ def _texts(value: object) -> Iterator[str]:
         yield from (text for item in value.values() for text in _texts(item))
     elif isinstance(value, list):
         yield from (text for item in value for text in _texts(item))
-
-
-def test_lines_of_a_run() -> None:
-    """The label of a progress is one line, whatever it says."""
-    stream = StringIO()
-    for outcome in each(CallOutcome, ALL):
-        with progress_lines(stream, outcome.reason or "") as tell:
-            tell(RunProgress(done=100, total=200, is_final=True))
-    assert text(stream.getvalue()) == []
-    assert stream.getvalue().count("\n") == len(ALL)
 
 
 def test_problems_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,7 @@ def test_a_long_value_is_cut(project: str, manifest: str, tmp_path: Path) -> Non
         (tmp_path / name).write_text(text)
     # A workspace that is not there is a warning.
     ran = lmsconf(tmp_path, "validate", code=ExitCode.OK if "only_in" in manifest else ExitCode.ERROR)
-    assert "S3cretS3cret" not in ran.out + ran.err
+    assert not [long for long in ("S3cretS3cret", "7" * SHOWN) if long in ran.out + ran.err]
     assert ran.err
 
 
@@ -115,42 +115,14 @@ def test_a_creation_whose_id_is_no_text_is_looked_up(id: object, tmp_path: Path)
     assert ran.code == ExitCode.OK, ran
 
 
-# What commands save: whole or not there, for its owner only, and never through a link.
-
-
-SAVED_SEED = "people: [{email: anna@acme.example}]\ngroups: [{name: Coaches, members: [anna@acme.example]}]\n"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    made = Project(tmp_path, SAVED_SEED, "guards: {removals: off}\n")
-    made.write("groups: [{name: Coaches, members: []}]\n")
-    return tmp_path
-
-
-@pytest.mark.sampled
-@listed_cases("command")
-def test_saved_for_its_owner(command: str, project: Path) -> None:
-    """A saved file is 0600, in the place of one that others could read, and of a link, whose target stays."""
-    other, link = project / "other", project / "out"
-    other.write_text("precious")
-    other.chmod(0o644)
-    link.symlink_to(other)
-    lmsconf(project, *command.split(), "out", code=0)
-    assert (other.read_text(), stat.S_IMODE(other.stat().st_mode)) == ("precious", 0o644)
-    assert not link.is_symlink()
-    link.chmod(0o644)
-    lmsconf(project, *command.split(), "out", code=0)
-    assert stat.S_IMODE(link.stat().st_mode) == 0o600
-    assert not list(project.glob(".out*"))
-
-
-def test_the_time_of_an_edited_snapshot_acts_nowhere(project: Path) -> None:
-    """Whatever a snapshot file says of its time, `show` writes it on one line, without controls."""
-    lmsconf(project, "snapshot", "out", code=0)
-    edited = {**json.loads((project / "out").read_text()), "taken_at": "\x1b[2J\n::error::x"}
-    (project / "out").write_text(json.dumps(edited))
-    assert active_content.text(lmsconf(project, "show", "out", code=0).out) == []
+def test_the_time_of_an_edited_snapshot_acts_nowhere(tmp_path: Path) -> None:
+    """Whatever a snapshot file says of its time, `show` writes it on one line, without controls. It is its owner's."""
+    Project(tmp_path, SEED).write("groups: []\n")
+    lmsconf(tmp_path, "snapshot", "out", code=0)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
+    edited = {**json.loads((tmp_path / "out").read_text()), "taken_at": "\x1b[2J\n::error::x"}
+    (tmp_path / "out").write_text(json.dumps(edited))
+    assert active_content.text(lmsconf(tmp_path, "show", "out", code=0).out) == []
 
 
 # One escape for each format: 300 hostile names, and nothing of them acts.

@@ -7,7 +7,6 @@ import traceback
 from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -73,7 +72,14 @@ def test_whole_project(tmp_path: Path) -> None:
     assert policy.ownership == owned
     assert policy.leave_alone == ("group/UI *",)
     assert policy.guards == GuardLimits(protect=(("group/All staff",),)).with_limits(
-        {"deletes": GuardLimit(count=7, share=0.1), "removals": GuardLimit(count=50, share=0.05), "recreates": None}
+        {
+            "deletes": GuardLimit(count=7, share=0.1),
+            "removals": GuardLimit(count=50, share=0.05),
+            "recreates": None,
+            "people": GuardLimit(count=None, share=0.1),
+            "mandatory": GuardLimit(count=500, share=None),
+            "updates": GuardLimit(count=4, share=0.25),
+        }
     )
     said = {"reason": "Contractors leave", "until": date(2026, 7, 7), "source": SourceLocation("lmsconf.yaml", 10, 9)}
     assert policy.consents == (Consent(guard="removals", number=214, **said),)
@@ -96,13 +102,6 @@ def test_workspace_goes_further_than_the_project(tmp_path: Path) -> None:
     assert other.guards.limits["deletes"] == GuardLimit(count=9, share=0.2)
     assert other.guards.protect == (("group/A",), ("group/B",))
     assert other.settings_json()["protect"] == ["group/A", "group/B"]
-
-
-@listed_cases("said", "limit")
-def test_a_limit(tmp_path: Path, said: str, limit: dict[str, Any] | None) -> None:
-    """A guard has a count and a share; what is not said keeps its default, and off is said."""
-    found = settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.limits["deletes"]
-    assert found == (None if limit is None else GuardLimit(**limit))
 
 
 def test_consent_of_the_past(tmp_path: Path) -> None:
