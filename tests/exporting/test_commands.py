@@ -48,7 +48,10 @@ def test_an_export_reads_as_a_person_would_have_written_it(tmp_path: Path, seed:
 def test_an_assignment_to_an_archived_person_is_exported_where_the_project_owns_it(
     tmp_path: Path, owned: str, exported: list[str], left_out: list[str]
 ) -> None:
-    """Elsewhere it is left out with the reason, since each plan would report the archived person."""
+    """Elsewhere it is left out with the reason, since each plan would report the archived person.
+
+    Either way what is written is what is live, and leaves a plan nothing to do.
+    """
     seed = SEED + "  - {content: Old intro, mandatory: true, assign_to: [everyone]}\n"
     seed += "  - {content: Old intro, assign_to: [{user: bo.ek@acme.example}, {user: cy.dahl@acme.example}]}\n"
     it = Project(tmp_path, seed, OPTIONS + owned)
