@@ -77,6 +77,7 @@ def test_changed_settings_stand_above_deletions(project: Project, format: str) -
     assert seen.index("Settings changed") < seen.index("eleted")
 
 
+@pytest.mark.sampled(day=1)
 @pytest.mark.parametrize("options", ["guards: off\n", "guards: {removals: {count: 900, share: off}}\n"])
 def test_guards_are_judged_under_the_base_too(project: Project, options: str) -> None:
     """A change cannot lift the limit that would stop it; it is said which settings do, and which limit holds."""

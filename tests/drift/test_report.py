@@ -249,6 +249,23 @@ def test_wrong_manifests_are_no_report(stage: ServedProject) -> None:
     assert len(stage.sandbox.log) == seen
 
 
+@pytest.mark.sampled(day=1)
+def test_what_rests_on_something_doubtful_has_no_line_to_make_it(stage: ServedProject) -> None:
+    """An assignment to a smart group whose field may have another name: an apply of it alone would make all three."""
+    stage.write(edited({"      - everyone\n": "      - everyone\n      - {smart_group: All A}\n"}))
+    choices = [{"name": "A"}, {"name": "B"}]
+    stage.edited(
+        [
+            *(["smart-groups.delete", {"smartGroupId": id}] for id in ("s-1", "s-2")),
+            ["custom-fields.replace", {"customFieldId": "f-1"}, {"name": "Unit"}],
+            ["custom-fields.create", None, {"name": "Area", "type": "CHOICE", "choices": choices}],
+        ]
+    )
+    lines = {one["address"]: one["hint"]["restore"] for one in drift(stage, code=2)["findings"]}
+    addresses = ("content_target/Basics -> smart_group/All A", "custom_field/Dept", "smart_group/All A")
+    assert lines == dict.fromkeys(addresses)
+
+
 # `drift --base`: what was changed by hand is told from what is not applied yet, and only the former counts.
 
 
@@ -298,6 +315,7 @@ def test_what_differs_from_the_base_was_changed_by_hand(
     assert report["summary"]["not_applied"] == len(waiting)
 
 
+@pytest.mark.sampled(day=1)
 @pytest.mark.usefixtures("applied")
 def test_a_resource_that_both_have_changed_is_drift(stage: ServedProject) -> None:
     """The keys that only the manifests have changed are named, and no line offers to undo them."""

@@ -124,6 +124,7 @@ def test_a_level_is_the_severity(level: str, severity: str | None, exit: int, tm
         assert [one["severity"] for one in found(ran)] == ([] if severity is None else [severity])
 
 
+@pytest.mark.sampled(day=1)
 def test_an_error_stops_apply_and_is_told_where_others_are(tmp_path: Path) -> None:
     """Exit 4 with nothing sent, as for a test that fails; the plan says so before."""
     made(tmp_path, CLOSED, options("error"))

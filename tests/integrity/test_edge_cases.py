@@ -8,11 +8,13 @@ from typing import Any
 import httpx
 import pytest
 from texts import text_of
+from waiting import nobody_waits
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.reader import WaitClock
 
 from .served_project import OtherAnswers, ServedProject, linked, staged
@@ -151,6 +153,17 @@ def test_what_was_made_without_an_id_is_found_by_its_name(
     assert outcome.status is (CallStatus.DONE if reason is None else CallStatus.FAILED)
     assert outcome.reason is None if reason is None else reason in str(outcome.reason)
     assert skips or (outcome.unsure, outcome.reason, report.exit) == (True, reason, ExitCode.PARTIAL)
+
+
+def test_a_call_that_may_have_been_done_can_be_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is lost, and the look that follows is refused: nothing is confirmed, and the way back is told."""
+    nobody_waits(monkeypatch)
+    lost = Fault(operation="manual-groups.create", lose_answer=True)
+    refused = Fault(operation="manual-groups.list", after=4, times="always", status=403)  # the plan's reads go before
+    with staged(tmp_path, SEED, monkeypatch, faults=FaultScript(lost, refused)) as stage:
+        stage.write("groups: [{name: New}]")
+        ran = stage("apply", "--auto-approve", code=ExitCode.PARTIAL)
+    assert "none of 1 API call is confirmed.\nUndo: lmsconf " in ran.told
 
 
 def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -> None:
