@@ -105,6 +105,16 @@ def test_a_planned_call_is_sent_as_it_stands() -> None:
         sender.send("DELETE", "/groups/g", operation="manual-groups.remove-member")
 
 
+def test_other_words_are_spoken_for_a_trial_only() -> None:
+    """Also where the service refuses it: what follows is sent in the words from before."""
+    network = Network(said(409), raw(204))
+    by = client(network=network)
+    with pytest.raises(Rejected), by.speaking({"manual-groups.rename.name": "newName"}):
+        by.call("manual-groups.rename", path={"groupId": "g-1"}, body={"newName": "Sales"})
+    perform(by, WRITE)
+    assert [json.loads(request.content) for request in network.requests] == [{"newName": "Sales"}, {"name": "Sales"}]
+
+
 @listed_cases("method", "path", "reason")
 def test_no_request_leads_elsewhere(method: str, path: str, reason: str) -> None:
     """What could reach another host, carry a query, step upwards or begin another line or request is refused."""

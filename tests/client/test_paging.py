@@ -97,6 +97,7 @@ NOT_JSON = (
     "GET /users at sandbox answered 200 with a body that cannot be used: "
     "it is not JSON: Expecting value: line 1 column 1"
 )
+MOVED = "a page of users began with rows that were already read"
 FIRST = users("a", "b", total=3)
 AGREED = [users("b", "c", total=3), users("d", total=3)]
 SCRIPTS: dict[str, tuple[list[httpx.Response], str, str | None]] = {
@@ -105,6 +106,8 @@ SCRIPTS: dict[str, tuple[list[httpx.Response], str, str | None]] = {
     "a count falls": ([users("a", "b", total=4), users("d", total=3), *AGREED], "bcd", None),
     "a count rises": ([users("b", "c", total=3), users("x", total=4), users("y", total=4), *AGREED], "bcd", None),
     "a page repeats": ([users("a", "b", total=9)], "ab", "a page of users returned only rows that were already read"),
+    "rows move, and nothing counts them": ([users("a", "b"), users("b", "d")] * 2, "abd", MOVED),
+    "rows moved once": ([users("a", "b"), users("b", "d"), users("a", "b"), users("d"), users()], "abd", None),
     "a page is refused": ([FIRST, said(404)], "ab", "GET /users at sandbox answered 404: null"),
     "a page is no JSON": ([FIRST, raw(200, b"<html>")], "ab", NOT_JSON),
     "no id on a later page": ([FIRST, said(200, {"users": [{"name": "x"}]})], "ab", MISSING),

@@ -304,6 +304,19 @@ def test_a_proxy_that_is_not_there_is_named_by_its_variable(
     assert hint.startswith(f"Check the proxy that {variable} names" if variable else "Check the workspace's url")
 
 
+@pytest.mark.usefixtures("no_proxy")
+def test_a_service_on_this_machine_is_reached_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over plain http no proxy gets the request, which has the token in it, whichever variable names one."""
+    direct, through = list[socket.socket](), list[socket.socket]()
+    answer = HEAD + NOBODY
+    with listening(keeps_answering(answer, direct)) as url, listening(keeps_answering(answer, through)) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy)
+        with Client(url, CANARY) as by:
+            one_call(by)
+    assert (len(direct), len(through)) == (1, 0)
+
+
 @contextmanager
 def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[str, list[bytes], list[int]]]:
     """A proxy that answers as the service at the other end of its tunnel: host and port, CONNECT requests, and requests

@@ -171,6 +171,16 @@ def test_a_group_that_a_run_has_created_is_part_of_the_plan(it: Project) -> None
     assert find_foreign_changes(made, left) == ()
 
 
+@pytest.mark.parametrize(
+    ("live", "fits"), [("ab", True), ("b", True), ("bd", True), ("ad", False), ("", False), ("abe", False)]
+)
+def test_a_list_between_both_states_is_part_of_the_plan(live: str, fits: bool) -> None:
+    """Everybody who is in it before and after, and nobody else: whom others took out, no run of the plan has."""
+    planned = change({"members": [*"abc"]}, {"members": [*"bd"]})
+    left = change({"members": [*live]}, {"members": [*"bd"]})
+    assert (find_foreign_changes(plan(planned), plan(left)) == ()) is fits
+
+
 # Differences between two forms: key by key, and of unordered lists the items added and removed.
 
 

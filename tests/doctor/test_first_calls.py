@@ -352,6 +352,7 @@ class Careless(Altered):
         return {id: value for id, value in body.items() if "ch-" not in str(value)} if is_sent else body
 
 
+@pytest.mark.sampled(day=1)
 def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clinic: Open) -> None:
     """A call names all answers of a person. One that the plan does not change must not be lost by its form."""
     known = {**OMITTED, f"{ANSWERS}.value": "name"}

@@ -107,7 +107,7 @@ def test_a_removal_of_somebody_who_is_not_there_is_done(tmp_path: Path, status: 
 
 
 def muted(root: Path, times: int, *, skips: bool = True) -> ApplyReport:
-    """The report of an apply that makes one group, in a time that nobody waits for.
+    """The report of an apply that makes two groups, one after the other, in a time that nobody waits for.
 
     The workspace answers creations without an id, makes so many of each, and may ignore `skip` once one was made.
     """
@@ -128,29 +128,34 @@ def muted(root: Path, times: int, *, skips: bool = True) -> ApplyReport:
             request.url = request.url.copy_remove_param("skip")
         return None
 
-    with linked(root, SEED, "groups: [{name: New}]") as project:
+    with linked(root, SEED, "groups: [{name: New}, {name: Next}]") as project:
         timing = WaitClock(now=lambda: now, sleep=sleep)
-        return project.apply(project.reader(OtherAnswers(project.sandbox, answer), timing=timing))
+        return project.apply(project.reader(OtherAnswers(project.sandbox, answer), timing=timing, parallelism=1))
 
 
 @pytest.mark.parametrize(
-    ("times", "skips", "reason"),
+    ("times", "skips", "statuses", "reason"),
     [
-        (1, True, None),
-        (2, True, "live more than once"),
-        (1, False, "a page of groups returned only rows that were already read"),
+        (1, True, [CallStatus.DONE, CallStatus.DONE], None),
+        (2, True, [CallStatus.FAILED, CallStatus.NOT_ATTEMPTED], "live more than once"),
+        (
+            1,
+            False,
+            [CallStatus.FAILED, CallStatus.FAILED],
+            "a page of groups returned only rows that were already read",
+        ),
     ],
 )
 def test_what_was_made_without_an_id_is_found_by_its_name(
-    tmp_path: Path, times: int, skips: bool, reason: str | None
+    tmp_path: Path, times: int, skips: bool, statuses: list[CallStatus], reason: str | None
 ) -> None:
-    """One of that name is the one that was made; of two nobody knows, and both are named.
+    """One of that name is the one that was made; of two nobody knows: both are named, and nothing else is sent.
 
     A service that ignores `skip` is not asked for ever; whether the group was made is told to be unknown.
     """
     report = muted(tmp_path, times, skips=skips)
-    [outcome] = report.outcomes
-    assert outcome.status is (CallStatus.DONE if reason is None else CallStatus.FAILED)
+    assert [one.status for one in report.outcomes] == statuses
+    outcome = report.outcomes[0]
     assert outcome.reason is None if reason is None else reason in str(outcome.reason)
     assert skips or (outcome.unsure, outcome.reason, report.exit) == (True, reason, ExitCode.PARTIAL)
 

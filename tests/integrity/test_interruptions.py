@@ -7,12 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import httpx
 import pytest
 from flow.project import Project
 from flow.shell import Ran, lmsconf
@@ -20,9 +22,14 @@ from sampling import WHOLE
 from waiting import HANGS, HeldResponse
 
 from lmsconf import errors
+from lmsconf.apply.run_plan import execute
+from lmsconf.apply.scheduler import ApplyEvents
+from lmsconf.model.calls import CallStatus, Report
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.workspace.connection import fill_if_empty
+
+from .served_project import OtherAnswers, linked
 
 SEED: Final = "people: [{email: root@acme.example, admin: true}]\n"
 GROUPS: Final = ["A", "B", "C"]
@@ -161,6 +168,20 @@ def test_after_the_last_call_all_calls_are_reported(tmp_path: Path, after: bool)
     report = ran.document
     assert (report["exit"], report["converged"]) == (143, None)
     assert report["summary"] == {"done": 3, "failed": 0, "blocked": 0, "not_attempted": 0}
+
+
+def test_ctrl_c_after_the_last_answer_is_told(tmp_path: Path) -> None:
+    """Where all calls were refused and nothing is verified, which would hear of it, the exit code is that of Ctrl-C."""
+
+    @contextmanager
+    def phase(label: str) -> Iterator[Report]:
+        yield lambda progress: None
+        signal.raise_signal(signal.SIGINT)
+
+    with linked(tmp_path, SEED, MANIFEST) as it:
+        way = it.reader(OtherAnswers(it.sandbox, lambda one: None if one.method == "GET" else httpx.Response(409)))
+        report = execute(way, it.plan(way), meta={}, progress=ApplyEvents(phase=phase))
+    assert (report.exit, report.count(CallStatus.FAILED)) == (130, len(GROUPS))
 
 
 def test_a_second_signal_ends_the_run_with_its_report(tmp_path: Path) -> None:

@@ -188,7 +188,6 @@ def test_a_plan_without_changes_says_what_it_saw(stage: ServedProject) -> None:
     assert "match" not in ran.out
 
 
-@pytest.mark.sampled
 def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, others: list[list[Any]]) -> None:
     """A second group of a declared name bars a whole plan: it is an error by name, and the rest is told beside it."""
     others += [["manual-groups.create", None, {"name": "Team"}], *BY_OTHERS["a smart group deleted"][1:]]

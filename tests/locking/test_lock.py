@@ -494,9 +494,9 @@ def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> N
 
 
 def test_no_other_lock_is_taken_away() -> None:
-    """Where the answer to its creation was lost, a lock is looked for by its key, and others stay."""
+    """Where the answer to its creation was lost, a lock is looked for by its key: others of its owner stay."""
     day = Day(Fault(operation="manual-groups.create", lose_answer=True), late=60)
-    theirs = f"{LOCK_PREFIX}theirs until 2099-01-01T00:00:00Z held by another"
+    theirs = f"{LOCK_PREFIX}theirs until 2099-01-01T00:00:00Z held by {TERMS.owner}"
 
     def sleep(_: float) -> None:
         day.now += 60
