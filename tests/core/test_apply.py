@@ -203,6 +203,18 @@ def test_an_interruption_lets_finish_what_is_under_way() -> None:
     assert hurried == [True]
 
 
+@pytest.mark.usefixtures("listening")
+def test_an_interruption_before_the_first_call_lets_none_begin() -> None:
+    """Ctrl-C that came where it was only recorded is heeded as soon as calls would begin."""
+    interrupts, service = Interrupts(), Service()
+    with interrupts.installed():
+        interrupts.defer()
+        interrupt()
+        done = CallRun(plan(call("a")), service.submit, width=1).run(interrupts)
+    assert (statuses(done), service.sent) == ({"a": "not_attempted"}, [])
+    assert isinstance(done.interrupted_by, KeyboardInterrupt)
+
+
 def test_a_second_interruption_is_at_once() -> None:
     """Pressing Ctrl-C again waits for nothing, not even for what is under way: its result is told as not known."""
     done, service = carried_out(

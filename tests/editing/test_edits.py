@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 import pytest
 from flow.project import Project
@@ -320,16 +320,25 @@ def test_accepting_has_one_format(stage: ServedProject) -> None:
 # Edited manifests are written all or not at all, and never over what somebody else wrote meanwhile.
 
 
+class Interrupted(bytes):
+    """What Ctrl-C cuts short as it is written."""
+
+    def decode(self, *_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.sampled(day=1)
 @pytest.mark.parametrize(
     ("meanwhile", "second", "error", "words"),
     [
         ("newer\n", b"new\n", LmsconfError, r"b\.yaml was changed by another process"),
         ("old\n", b"\xff", UnicodeDecodeError, "utf-8"),
+        ("old\n", Interrupted(), KeyboardInterrupt, "^$"),
     ],
-    ids=["changed by another process", "cannot be written"],
+    ids=["changed by another process", "cannot be written", "Ctrl-C"],
 )
 def test_what_was_written_is_put_back_where_the_next_cannot_be(
-    tmp_path: Path, meanwhile: str, second: bytes, error: type[Exception], words: str
+    tmp_path: Path, meanwhile: str, second: bytes, error: type[BaseException], words: str
 ) -> None:
     """No file is left half way between two states of the manifests, and it is said which one stood in the way."""
     for name, text in (("a.yaml", "old\n"), ("b.yaml", meanwhile)):

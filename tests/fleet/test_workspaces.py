@@ -36,6 +36,18 @@ def test_an_overlay_changes_the_keys_that_it_names(fleet: Fleet) -> None:
     assert forms["custom_field/Department"] == {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Nordics"]}
 
 
+def test_an_overlay_changes_an_alternative_and_leaves_the_others(fleet: Fleet) -> None:
+    """An entry for one workspace takes the place of the one for that workspace; beside one for all it is a second."""
+    fleet.write("lmsconf.yaml", 'workspaces: {x: {url: "sandbox:"}, y: {url: "sandbox:"}}\nmanifests: [a, b]\n')
+    fleet.write("a/a.yaml", "custom_fields: [{name: F, type: TEXT, only_in: [y]}, {name: F, type: TEXT, only_in: [x]}]")
+    fleet.write("b/b.yaml", "custom_fields: [{name: F, type: MULTI_SELECT, choices: [A], only_in: [x]}]")
+    of_x = {"name": "F", "type": "MULTI_SELECT", "choices": ["A"]}
+    assert explained(fleet, "x") == {"custom_field/F": of_x}
+    assert explained(fleet, "y") == {"custom_field/F": {"name": "F", "type": "TEXT"}}
+    fleet.write("a/a.yaml", "custom_fields: [{name: F, type: TEXT}]")
+    assert "custom_field/F: declared twice" in fleet.run("--workspace", "x", "validate", code=1).err
+
+
 def test_a_problem_of_an_overlay_has_its_own_place(fleet: Fleet) -> None:
     """An error in a key of the overlay is at the overlay's line, one of the base at the base's."""
     fleet.write("lmsconf.yaml", 'workspaces: {x: {url: "sandbox:", manifests: [a, b]}}\n')

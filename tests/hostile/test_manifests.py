@@ -250,6 +250,15 @@ def test_folders_in_folders(project: Path) -> None:
         sys.setrecursionlimit(limit)
 
 
+def test_a_folder_that_cannot_be_listed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it declares is not known, and would be deleted where it is owned: an error, never passed over."""
+    monkeypatch.chdir(project / "manifests")
+    for _ in range(17):  # its path is longer than the system allows, for root as well
+        Path("d" * 250).mkdir()
+        monkeypatch.chdir("d" * 250)
+    assert codes(load_folder(project / "manifests", project)) == {"manifest/unreadable"}
+
+
 def test_a_file_whose_name_is_no_text(project: Path) -> None:
     """A name that is not UTF-8, or holds an escape, neither stops the reading nor the digest."""
     folder = os.fsencode(project / "manifests")

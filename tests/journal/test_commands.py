@@ -226,13 +226,14 @@ def intent(seconds: float, call: str) -> bytes:
     return event("intent", seconds, call=call, address=f"group/{call}", operation="manual-groups.create", people=[])
 
 
-def outcome(seconds: float, call: str, status: str, operation: str = "manual-groups.create") -> bytes:
-    more: dict[str, Json] = {"status": status, "reason": None, "id": None}
+def outcome(seconds: float, call: str, status: str, operation: str = "manual-groups.create", **more: Json) -> bytes:
+    more = {"status": status, "reason": None, "id": None, **more}
     return event("outcome", seconds, call=call, address=f"group/{call}", operation=operation, people=[], **more)
 
 
 CRASHED = [opening(0), intent(1, "c1"), intent(4, "c2"), intent(6, "c3"), outcome(7, "c3", "done", "groups.rename")]
 MADE = [opening(0), intent(1, "c1"), outcome(2, "c1", "done"), intent(2, "c2"), outcome(5, "c2", "failed")]
+OTHERWISE = [*MADE[:2], outcome(2, "c1", "failed", carried_out=True)]
 SEEN = event("end", 8, exit=5, verified="all", converged=False, seen=True)
 UNSEEN = event("end", 8, exit=6, verified="all", converged=False, seen=False)
 
@@ -277,7 +278,12 @@ def test_the_wait_ends_when_the_youngest_is_too_old(
     assert (found and (found.calls, found.seconds)) == pending
 
 
-@pytest.mark.parametrize("lines", [MADE, [*MADE, UNSEEN]], ids=["cut short", "ended"])
+@pytest.mark.sampled(day=1)
+@pytest.mark.parametrize(
+    "lines",
+    [MADE, [*MADE, UNSEEN], OTHERWISE, [*OTHERWISE, UNSEEN]],
+    ids=["cut short", "ended", "made with other values, cut short", "made with other values, ended"],
+)
 def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list[bytes]) -> None:
     """A service may list new things late: planned too early, they would be made once more."""
     keep(tmp_path, lines)

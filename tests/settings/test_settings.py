@@ -242,7 +242,8 @@ def test_root_uses_no_project_of_a_user_by_itself(tmp_path: Path, monkeypatch: p
 
 def test_a_folder_below_one_that_may_not_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the folders above cannot be inspected, the search ends; the working directory itself is looked at."""
-    inner = placed(tmp_path, one("")) / "closed" / "inner"
+    # It imports what reading takes, which the other user may not be able to.
+    inner = settings(tmp_path, one("")).root / "closed" / "inner"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
     inner.parent.chmod(0)
