@@ -193,14 +193,14 @@ def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_content
     for name, path in paths.items():
         if read_text(path).encode() != old_contents[name]:
             raise LmsconfError(f"{name} was changed by another process; nothing was written", hint="Run it again.")
-    done: list[str] = []
     try:
         for name, path in paths.items():
             _write(path, new_contents[name])
-            done.append(name)
     except BaseException:
-        for name in done:
-            _write(paths[name], old_contents[name])
+        # An interruption may come right after a file was replaced: what it holds now decides.
+        for name, path in paths.items():
+            if path.read_bytes() == new_contents[name]:
+                _write(path, old_contents[name])
         raise
 
 
