@@ -300,7 +300,7 @@ def test_an_embedded_workspace_that_cannot_be_written(project: Path) -> None:
         ("--out", "x.json", "--people", "x.json"),
         ("--out", "x.json", "--format", "json", "--output", "./x.json"),
         ("--people", "x.json", "--format", "json", "--output", "x.json"),
-        ("--snapshot", "x.json", "--out", "x.json"),
+        pytest.param(("--snapshot", "x.json", "--out", "x.json"), marks=pytest.mark.sampled(day=1)),
     ],
 )
 def test_no_result_of_a_plan_is_written_over_another(project: Path, options: tuple[str, ...]) -> None:
