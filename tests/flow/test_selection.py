@@ -101,7 +101,7 @@ content_targets: [{content: "*", assign_to: [{group: All}]}, {content: "1/2", as
 
 @pytest.mark.sampled(day=1)
 def test_every_address_of_a_plan_can_be_pasted(tmp_path: Path) -> None:
-    """It means that resource alone, though its name has wildcards, brackets and slashes, and though nothing declares it."""
+    """It means that resource alone, though its name has wildcards, brackets or slashes, and nothing declares it."""
     it = Project(tmp_path, STARRED, "ownership: {groups: ['Own*'], content_targets: all}\n")
     who = "members: [bo@x.example]"
     it.write(f"groups: [{{name: All, {who}}}, {{name: '[A]ll', {who}}}, {{name: A*, {who}}}, {{name: R/D, {who}}}]\n")
