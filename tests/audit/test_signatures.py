@@ -352,6 +352,7 @@ def test_a_run_whose_plan_is_not_kept_is_found_by_its_calls(tmp_path: Path) -> N
         assert "is not kept" in one["why_no_plan"]
 
 
+@pytest.mark.sampled(day=1)
 def test_a_workspace_can_be_chosen(tmp_path: Path) -> None:
     """`--workspace` leaves out runs on others; a journal that cannot be read is named, as it may be of any."""
     folder = project_with_runs(tmp_path / "project", STEPS[:1])

@@ -111,7 +111,7 @@ def test_calls_and_problems_about_a_person_keep_their_form(project: Project) -> 
     assert [problem["address"] for problem in change["problems"]] == [change["address"]] == ["user/person 1"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(day=1)
 def test_a_masked_plan_cannot_be_applied(project: Project) -> None:
     """It has no seal and says so; --out is refused, and so is the JSON of a snapshot. `--output` masks as stdout."""
     masked(project, "plan", "--out", "plan.json", code=64)

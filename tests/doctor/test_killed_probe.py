@@ -186,6 +186,17 @@ def test_what_somebody_changed_since_is_kept(open_clinic: Open, tmp_path: Path) 
     assert not [*(tmp_path / "state").glob("lmsconf/probe-*")]
 
 
+def test_what_people_had_stays_kept_where_it_cannot_be_given_back(open_clinic: Open) -> None:
+    """A probe that took something, and is refused when it gives it back, names that, and the next one restores it."""
+    clinic = declaring(open_clinic(more=WHOLE))
+    before = held(clinic)
+    clinic.sandbox._faults = FaultScript(Fault(operation="users.update-metadata", status=409, after=1, times="always"))
+    assert f"the metadata of {BO}: not as before" in clinic("doctor", "--probe", "--yes", "--user", BO).told
+    clinic.sandbox._faults = FaultScript()
+    clinic.probed("--user", BO)
+    assert held(clinic) == before
+
+
 def test_people_who_cannot_be_restored_stop_the_next_probe(open_clinic: Open, tmp_path: Path) -> None:
     """It makes nothing, and names the person, what differs, and the file to delete."""
     clinic, _, moments = after_a_probe(open_clinic, tmp_path)

@@ -213,6 +213,7 @@ def last_missing(said: dict[str, Any]) -> None:
     said["users"] = [person for person in said["users"] if person["email"] != CROWD[-1]]
 
 
+@pytest.mark.sampled(day=6)
 @pytest.mark.parametrize("edit", [one_more, last_missing], ids=lambda edit: edit.__name__)
 @pytest.mark.parametrize("manifests", [NARROWED, FEWER, NARROWED + FEWER], ids=["smart group", "group", "both"])
 def test_an_incomplete_listing_of_people_makes_everything_unknown(tmp_path: Path, edit: Edit, manifests: str) -> None:

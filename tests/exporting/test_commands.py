@@ -63,6 +63,7 @@ def test_an_assignment_to_an_archived_person_is_exported_where_the_project_owns_
     assert lmsconf(it.root, "plan", "--detailed-exitcode").code == 0
 
 
+@pytest.mark.sampled(day=1)
 def test_a_content_with_an_assignment_that_cannot_be_declared_is_left_out_where_it_would_be_deleted(
     tmp_path: Path,
 ) -> None:

@@ -93,19 +93,20 @@ def test_the_word_of_a_kind_suggests_no_name(tmp_path: Path) -> None:
 
 STARRED = """
 people: [{email: bo@x.example}]
-groups: [{name: All}, {name: A*}, {name: Own *}, {name: Own 1}, {name: R/D}]
+groups: [{name: All}, {name: "[A]ll"}, {name: A*}, {name: Own *}, {name: Own 1}, {name: R/D}]
 content: [{name: "*"}, {name: "1/2"}]
 content_targets: [{content: "*", assign_to: [{group: All}]}, {content: "1/2", assign_to: [{group: All}, {group: R/D}]}]
 """
 
 
+@pytest.mark.sampled(day=1)
 def test_every_address_of_a_plan_can_be_pasted(tmp_path: Path) -> None:
-    """It means that resource alone, though its name has wildcards and slashes, and though nothing declares it."""
+    """It means that resource alone, though its name has wildcards, brackets or slashes, and nothing declares it."""
     it = Project(tmp_path, STARRED, "ownership: {groups: ['Own*'], content_targets: all}\n")
     who = "members: [bo@x.example]"
-    it.write(f"groups: [{{name: All, {who}}}, {{name: A*, {who}}}, {{name: R/D, {who}}}]\n")
+    it.write(f"groups: [{{name: All, {who}}}, {{name: '[A]ll', {who}}}, {{name: A*, {who}}}, {{name: R/D, {who}}}]\n")
     whole = [str(change.address) for change in it.plan().changes]
-    assert {"group/A*", "group/R/D", "group/Own *", "content_target/1/2 -> group/R/D"} <= set(whole)
+    assert {"group/A*", "group/[A]ll", "group/R/D", "group/Own *", "content_target/1/2 -> group/R/D"} <= set(whole)
     for address in whole:
         rest = it.plan(excluded=(address,))
         assert [str(change.address) for change in rest.changes] == [one for one in whole if one != address]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import ApplyEvents
-from lmsconf.documents.journal.journal_reader import parse_journal
+from lmsconf.documents.journal.journal_reader import delete_run, parse_journal
 from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
@@ -107,15 +107,22 @@ def failed(call: Call, **more: Any) -> CallOutcome:
 
 
 def test_no_token_is_written_down(scene: JournalProject) -> None:
-    """What a reason or `--meta` quotes of a token of this run is left out."""
+    """What a reason or `--meta` quotes of a token of this run is left out, and of `--meta` also what looks like one.
+
+    So it is in what is kept beside the journal.
+    """
     canary = "canary-0123456789"
     register_secret(canary)
     plan = scene.plan()
-    with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}, **KEEP_ALL) as journal:
+    meta = {"link": f"https://ci.example/?token={canary}", "why": "password=Unregistered-1"}
+    with Journal.begin(scene.root, plan, meta=meta, **KEEP_ALL) as journal:
         journal.record_outcome(failed(plan.calls[0], reason=f"401: {canary} is not valid"))
-    content = journal.path.read_bytes()
-    assert canary.encode() not in content
-    assert b"is not valid" in content
+        execute(scene.workspace, plan, meta=meta, journal=journal)
+    kept = [path.read_bytes() for path in journal.path.parent.iterdir()]
+    for secret in (canary, "Unregistered-1"):
+        assert not any(secret.encode() in content for content in kept), secret
+    assert [b"password" in content for content in kept].count(True) == 2
+    assert b"is not valid" in journal.path.read_bytes()
 
 
 def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
@@ -131,12 +138,17 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
 
 
 def test_two_runs_of_one_second_have_two_journals(scene: JournalProject) -> None:
-    """A journal is never written over: further runs of the same plan in a second are numbered from 2."""
+    """A journal is never written over: further runs of the same plan in a second are numbered from 2.
+
+    The others stay, with their plans, where one is no longer kept.
+    """
     plan = scene.plan()
     with scene.begin(plan) as one, scene.begin(plan) as second, scene.begin(plan) as third:
         name = one.path.stem
         assert [second.path.stem, third.path.stem] == [f"{name}-2", f"{name}-3"]
-        assert all(journal.path.exists() for journal in (one, second, third))
+        delete_run(one.path)
+        left = [f"{name}-{number}.{part}" for number in (2, 3) for part in ("jsonl", "plan.json")]
+        assert sorted(path.name for path in one.path.parent.iterdir()) == left
 
 
 @pytest.mark.parametrize(
