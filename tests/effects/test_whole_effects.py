@@ -10,7 +10,7 @@ from flow.project import Project
 from manifest.cases import Case, cases
 from texts import text_of
 
-from effects.crowd import plan_of_people
+from effects.crowd import day, plan_of_people
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.effects import Basis, Effects
 
@@ -96,6 +96,19 @@ def test_each_effect_of_a_plan(tmp_path: Path, case: Case) -> None:
     ]
     calibration = f"{effects.calibration.exact} of {effects.calibration.groups} smart groups are as predicted"
     assert "".join(f"{line}\n" for line in (*lines, calibration, *effects.reasons)) == case.told
+
+
+@pytest.mark.sampled(day=1)
+def test_content_that_people_do_not_have_for_a_day_is_told(tmp_path: Path) -> None:
+    """The next window makes up for the end of the first, but for that day: nothing else changes for them."""
+    seed = "people: [{email: ann@x.example}]\ngroups: [{name: Team, members: [ann@x.example]}]\ncontent: [{name: A}]\n"
+    later = f"{{content: A, visible_from: '{day(days=3)}', assign_to: [everyone]}}"
+    it = Project(
+        tmp_path, f"{seed}content_targets: [{{content: A, assign_to: [{{group: Team}}]}}, {later}]", "guards: off\n"
+    )
+    cut = f"content_targets: [{{content: A, visible_until: '{day(days=2)}', assign_to: [{{group: Team}}]}}]"
+    [found] = it.plan(cut).effects.contents
+    assert (found.counts.shortened, found.counts.lose, found.counts.window) == (1, 0, 0)
 
 
 @pytest.mark.sampled

@@ -106,6 +106,20 @@ def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     assert fleet.exits() == {"alpha": 3, "beta": 0, "epsilon": 1, "gamma": 0}
 
 
+@pytest.mark.sampled(day=1)
+def test_a_wave_that_was_applied_before_does_not_end_a_stop(fleet: Fleet) -> None:
+    """The waves after it are not begun either."""
+    late = EPSILON.replace("epsilon", "zeta").replace("canary", "late")
+    waves = "waves: [ring=canary, ring=main, ring=late]\n"
+    fleet.write("lmsconf.yaml", PROJECT.replace("csv}", f"csv, {EPSILON}, {late}}}") + waves)
+    fleet.write("workspaces.csv", 'name,url,labels\nbeta,sandbox:beta.db,"ring=main, region=eu"\n')
+    fleet.plan(code=1)
+    fleet.apply("--max-failures", "1", code=1)
+    assert fleet.exits() == {"beta": 0, "epsilon": 1, "zeta": 1}
+    fleet.apply(code=1)
+    assert fleet.exits() == {"beta": 0, "epsilon": 1, "zeta": 5}
+
+
 @pytest.mark.sampled
 def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless LMSCONF_ALLOWED_HOSTS lists both; LMSCONF_TOKEN alone is no token of a fleet."""

@@ -72,7 +72,7 @@ def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
     assert "has the results of lmsconf fleet plan, not of an apply" in refused(fleet, 1)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(day=1)
 def test_a_guard_that_an_index_does_not_count_is_not_known(fleet: Fleet) -> None:
     """A total without the plan of a workspace is no total: it stops as one that is not known, and names it."""
     fleet.write("lmsconf.yaml", f"{PROJECT}fleet_guards: {{people: 5}}\n")

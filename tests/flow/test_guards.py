@@ -100,6 +100,26 @@ def test_additive_adds_choices_to_those_that_are_there(tmp_path: Path) -> None:
     assert (old, new["name"]) == (before, "C")
 
 
+@pytest.mark.sampled(day=2)
+def test_choices_that_are_included_are_not_moved(tmp_path: Path) -> None:
+    """The live ones keep their places, whichever the manifest names; a new one comes last."""
+    it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [C, B, A]}]\n")
+    it.apply("custom_fields: [{name: F, choices: {include: [B, D]}}]")
+    assert [one["name"] for one in it.fields()["F"]["choices"]] == ["C", "B", "A", "D"]
+
+
+@pytest.mark.sampled(day=2)
+def test_a_new_answer_that_is_not_planned_keeps_nobody_from_losing_one(tmp_path: Path) -> None:
+    """Both people are to pick another choice than the deleted one: the guard counts who is left out of the plan."""
+    it = Project(
+        tmp_path, f"{FIELD}people: [{{email: a@x.se, answers: {{D: X}}}}, {{email: b@x.se, answers: {{D: X}}}}]"
+    )
+    answers = "users: [{email: a@x.se, answers: {D: Y}}, {email: b@x.se, answers: {D: Y}}]"
+    assert guard(it.plan(f"custom_fields: [{{name: D, choices: [Y]}}]\n{answers}"), "answers").total == 0
+    assert guard(it.plan(excluded=("user/a@x.se",)), "answers").total == 1
+    assert guard(it.plan(only=("custom_field/D", "user/b@x.se")), "answers").total == 1
+
+
 @pytest.mark.sampled
 @listed_cases("live", "said", "total")
 def test_a_system_condition_counts_where_both_sides_say_one(

@@ -12,6 +12,7 @@ import pytest
 from flow.project import runs_of
 from json_schemas import schema_validator
 from msgspec.structs import replace
+from sampling import PARTS
 from texts import text_of
 
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
@@ -105,8 +106,9 @@ CHANGES = {
 }
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change", [pytest.param(one, marks=pytest.mark.sampled(day=1 if one == "deleted" else PARTS)) for one in CHANGES]
+)
 def test_an_undo_restores_what_a_run_changed(tmp_path: Path, change: str) -> None:
     """Members, managers, assignments, flags, windows, conditions, rights, metadata and answers are as before."""
     project = started(tmp_path, CHANGES[change])
@@ -280,6 +282,19 @@ def test_a_choice_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) 
     assert "Before the run: HR. The run made: People. Live now: Staff." in undone(project)
     now = cast("list[dict[str, str]]", project.fields()["Dept"]["choices"])
     assert [one["name"] for one in now] == ["Sales", "Staff", "IT"]
+
+
+@pytest.mark.sampled(day=2)
+def test_of_what_was_created_again_twice_the_newest_counts(tmp_path: Path) -> None:
+    """Somebody deleted the first one: the next undo completes the second, and sees that it is there."""
+    project = started(tmp_path, "absent: {groups: [Others]}")
+    [journal] = runs_of(tmp_path).glob("*.jsonl")
+    lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json", code=0)
+    lmsconf(project.root, "apply", "undo.json", code=0)
+    project.send("manual-groups.delete", {"groupId": held_ids(project)["Others"]})
+    lmsconf(project.root, "apply", "undo.json", code=0)
+    project.send("manual-groups.remove-member", {"groupId": held_ids(project)["Others"], "userId": "u-mo"})
+    assert "Plan: 0 to create, 1 to change, 0 to delete" in undo_plan(project, journal.stem)
 
 
 def test_an_assignment_that_others_have_made_again_is_left_alone(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_an_assignment_that_a_run_only_deleted_is_created_again(tmp_path: Path, 
     assert calls == (2 if on_existing == "recreate" else 1)
 
 
+@pytest.mark.sampled(day=2)
 def test_an_application_that_the_run_did_not_come_to_is_left_alone(tmp_path: Path) -> None:
     """The run dies before it adds the second one, and somebody adds that by hand: the undo removes the first alone."""
     project = prepared(tmp_path, "users: [{email: anna@acme.example, applications: {include: [analyse, create]}}]")
