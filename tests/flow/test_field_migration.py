@@ -102,6 +102,15 @@ def members(it: Project, group: str) -> object:
     return answer["members"] if isinstance(answer, dict) else None
 
 
+@pytest.mark.parametrize("part", [{"only": ("custom_field/*", "smart_group/*")}, {"excluded": ("user/new@x.se",)}])
+def test_somebody_whose_rename_is_not_planned_is_copied_too(tmp_path: Path, part: dict[str, tuple[str, ...]]) -> None:
+    """The copy goes to the live account: with it left out, the old field could not be deleted."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan(f"{WHOLE}users: [{{email: new@x.se, previously: [a@x.se], first_name: A}}]\n", **part)
+    report = it.apply(plan=plan)
+    assert (report.exit, report.converged, answers(it, "Department")) == (ExitCode.OK, True, MOVED)
+
+
 def test_an_answer_that_differs_keeps_the_old_field(tmp_path: Path) -> None:
     """Somebody who answered both fields differently is named; nothing is overwritten, and the rest is copied."""
     it = Project(tmp_path, SEED)

@@ -85,7 +85,7 @@ def add_copied_answers(
         pin = resource.pin(planning.policy.workspace)
         names = (resource.address.name, *resource.previously) if pin is None else ()
         person = pin if pin in copies else next((ids[name] for name in names if name in ids), None)
-        if person is not None and resource.address in planning.included:
+        if person is not None and (resource.address in planning.included or not planning.chosen(resource.address)):
             continue  # the selection leaves out what else is declared of the person, and it was not read
         if person is not None and person in copies:
             spec = resource.spec
