@@ -36,6 +36,11 @@ OTHER: dict[str, str | int] = {
 """Every name and every behaviour other than assumed, but for one that forbids what nearly every test does."""
 
 
+FIKA = {"name": "Fika", "id": "c-2", "type": "MEETUP", "categories": ["Talk"], "link": "https://a.example"}
+OCCASION = {"starts": "2026-02-01T08:00:00Z", "attending": 3}
+CONTENT = [{"name": "Fire safety", "id": "c-1"}, {**FIKA, "occasions": [OCCASION]}]
+
+
 class RecordingClient(Client):
     """A client that looks at every answer as it comes, and keeps what was called."""
 
@@ -54,23 +59,37 @@ class RecordingClient(Client):
 
 @pytest.fixture(params=[DEFAULT, OTHER], ids=["assumed names", "all names otherwise"])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
-    """A service on a workspace with one content item, in two dialects."""
+    """A service on a workspace with a course and a meetup, in two dialects."""
     spec = ApiSpec(request.param)
     sandbox = Sandbox(spec=spec)
     with sandbox.store.write_transaction() as repository:
-        fill_workspace(repository, {"content": [{"name": "Fire safety", "id": "c-1"}]}, source="here", spec=spec)
+        fill_workspace(repository, {"content": CONTENT}, source="here", spec=spec)
     yield Service(RecordingClient(spec, transport=sandbox))
     sandbox.close_workspace()
 
 
 def test_every_operation_in_one_life(service: Service) -> None:
-    """A person's and a group's whole life uses all 60 operations, the same in the assumed names and in others."""
+    """A person's and a group's whole life uses all 60 operations, the same in the assumed names and in others.
+
+    Whatever a service's names are, those of the specification come back.
+    """
     known: dict[str, object] = {}
+    of_the_service = {str(OTHER[key]) for key in load_api_description().names}
     for method, given, *expected in yaml.safe_load(text_of(__file__, "every_operation.yaml")):
         answer = typed_call(service, method, filled(given, known))
         assert all(has(answer, one, known) for one in expected), (method, given, answer)
+        assert not names(answer) & of_the_service
     assert isinstance(service.client, RecordingClient)
     assert service.client.called == service.client.spec.operations.keys()
+
+
+def names(value: Any) -> set[str]:
+    """All names in a JSON value."""
+    if isinstance(value, list):
+        return {name for item in value for name in names(item)}
+    if isinstance(value, dict):
+        return {*value, *(name for part in value.values() for name in names(part))}
+    return set()
 
 
 def filled(value: Any, known: Mapping[str, object]) -> Any:

@@ -10,14 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
-from measuring import LMSCONF, Run, exponent, figures, in_turn, middle, options, process, ratio, tell, verdict
+from measuring import LMSCONF, Run, figures, in_turn, middle, options, process, ratio, tell, verdict
 from workload import change_some, make_project, values_of
 
 OCTODNS = "octodns==1.22.0"
-SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
 COMPARED = 10_000
 
 
@@ -28,7 +26,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         _beside_octodns(folder, given.octodns or _install(folder / "octodns-env"), given.repeat)
-        _growth(folder, given.repeat)
 
 
 def _beside_octodns(folder: Path, octodns: str, repeat: int) -> None:
@@ -49,21 +46,6 @@ def _beside_octodns(folder: Path, octodns: str, repeat: int) -> None:
     tell(f"  lmsconf : octoDNS      {ratio(same, theirs):.2f}  {verdict(ratio(same, theirs), 0.25)}")
     tell(f"  1 % changed : octoDNS  {ratio(few, theirs):.2f}")
     tell(f"  memory                 {middle(same).memory:.0f} MiB  {verdict(middle(same).memory, 160)}")
-
-
-def _growth(folder: Path, repeat: int) -> None:
-    """How the cost of planning grows with the number of resources."""
-    projects = [folder / str(size) for size in SIZES]
-    for project, size in zip(projects, SIZES, strict=True):
-        _recorded(project, size)
-    runs = in_turn(repeat, *(partial(plan, project) for project in projects))
-    tell("growth of planning")
-    for size, mine in zip(SIZES, runs, strict=True):
-        tell(f"  {size:6,} {figures(mine)}")
-    # What starting costs is the same for all sizes and flatters the slope, so the large ones are looked at alone too.
-    found = exponent(SIZES, [middle(mine).cpu for mine in runs])
-    upper = exponent(SIZES[2:], [middle(mine).cpu for mine in runs[2:]])
-    tell(f"  cost grows as N^{found:.2f}, from {SIZES[2]:,} on as N^{upper:.2f}  {verdict(max(found, upper), 1.05)}")
 
 
 def _recorded(folder: Path, resources: int) -> None:

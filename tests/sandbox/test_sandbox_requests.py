@@ -246,24 +246,15 @@ def test_the_page_is_short(api, served):
     assert "Group 59" not in seen.texts
 
 
-def test_the_page_is_for_this_machine(api, served):
-    """Under a name that is not this machine's own the page is not shown, so that no site can read it."""
-    port = urlsplit(served).port
-    for host, status in (("evil.example", 421), ("localhost", 200), ("127.0.0.1", 200)):
-        assert httpx.get(served, headers=HTML | {"host": f"{host}:{port}"}).status_code == status
-    assert httpx.get(served, headers=HTML | {"host": "evil.example"}).status_code == 421
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize("path", ["/", "/groups", "/users", "/nowhere"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_every_route_is_for_this_machine(api, served, method, path):
-    """A request under another name, at another port or with two names is answered by nothing, token or not."""
+    """A request under another name, at another port or with two names is answered by nothing, be it a browser's."""
     port = urlsplit(served).port
     others = (f"evil.example:{port}", "localhost", "127.0.0.1:1", f"127.0.0.1.evil.example:{port}", "")
     for host in (*others, f"localhost:{port}, evil.example"):
-        headers = {"host": host, "authorization": "Bearer sandbox"}
+        headers = HTML | {"host": host, "authorization": "Bearer sandbox"}
         assert httpx.request(method, served + path, headers=headers).status_code == 421, host
     assert api.sandbox.log == []
-    headers = {"host": f"LOCALHOST:{port}", "authorization": "Bearer sandbox"}
+    headers = HTML | {"host": f"LOCALHOST:{port}", "authorization": "Bearer sandbox"}
     assert httpx.request(method, served + path, headers=headers).status_code != 421

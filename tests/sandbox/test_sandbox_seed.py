@@ -19,7 +19,6 @@ from lmsconf.sandbox.seed import dump_seed
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.synthetic_seed import generate_seed
-from lmsconf.workspace.connection import fill_if_empty
 from lmsconf.workspace.fill_sandbox import fill_workspace, load_seed
 
 from .conftest import Caller
@@ -139,16 +138,6 @@ def opened(path: Path | str) -> Iterator[Caller]:
     sandbox = Sandbox(path)
     yield Caller(sandbox)
     sandbox.close_workspace()
-
-
-def test_a_workspace_stays_in_its_file(tmp_path):
-    """What one sandbox wrote the next one reads, and ids go on where they were."""
-    for name, id in (("One", "g-1"), ("Two", "g-2")):
-        with opened(tmp_path / "w.db") as caller:
-            assert caller.ok("POST", "/groups", {"name": name}) == {"groupId": id}
-            written = groups(caller)
-    assert written == ["One", "Two"]
-    assert [path.name for path in tmp_path.iterdir()] == ["w.db"]
 
 
 def test_a_workspace_is_for_its_owner_alone(tmp_path):
@@ -278,18 +267,6 @@ def test_a_file_that_is_no_workspace(tmp_path):
         Store(tmp_path / "newer.db")
     with pytest.raises(LmsconfError, match="unable to open database file"):
         Store(tmp_path / "missing" / "w.db")
-
-
-def test_a_seed_is_planted_once(tmp_path):
-    """A seed fills an empty workspace; one that holds something is left as it is."""
-    seed = tmp_path / "seed.yaml"
-    seed.write_text("groups:\n  - name: Coaches\n", encoding="utf-8")
-    with opened(tmp_path / "w.db") as first:
-        fill_if_empty(first.sandbox, seed)
-        first.ok("POST", "/groups/g-1/rename", {"name": "Mentors"})
-    with opened(tmp_path / "w.db") as second:
-        fill_if_empty(second.sandbox, seed)
-        assert groups(second) == ["Mentors"]
 
 
 @pytest.mark.parametrize(

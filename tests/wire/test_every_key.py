@@ -1,16 +1,14 @@
 """Every key of the dialect, one at a time: planner, typed client and sandbox go by it, or a reason says why not."""
 
-import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import httpx
 import pytest
 import yaml
-from api.writer import attribute, snake
 from client.network import Network, client, said, typed_call
 from flow.project import Project
 from texts import listed_cases, text_of
@@ -96,65 +94,6 @@ def test_an_answer_is_written_as_the_dialect_says(
     service = Service(client(network=network, dialect={f"{ANSWERS}.{key}": name for key, name in dialect.items()}))
     typed_call(service, "users.update_custom_field_choice", {"user_id": "u", type: {"f": answer}})
     assert sent(network) == [{"f": value}]
-
-
-@pytest.mark.sampled(day=4)
-@pytest.mark.parametrize("key", load_api_description().names)
-def test_the_typed_client_goes_by_a_name(key: str) -> None:
-    """A body or a header goes out under the name of the dialect, and an answer comes in under the specification's."""
-    name, other = load_api_description().names[key], str(OTHER[key])
-    for operation in ApiSpec.default().operations.values():
-        if key not in operation.dialect_keys:
-            continue
-        assumed, _ = _exchange(operation.id, {})
-        requests, answer = _exchange(operation.id, {key: other})
-        if requests == assumed:
-            assert name in _names(answer)
-            assert other not in _names(answer)
-        else:
-            assert other in _names(requests)
-            assert _names(requests).count(name) == _names(assumed).count(name) - 1
-
-
-def _exchange(id: str, dialect: dict[str, str | int]) -> tuple[object, object]:
-    """One call with everything that can be said, answered with everything that can be answered, in that dialect."""
-    spec = ApiSpec(dialect)
-    success = spec[id].success
-    network = Network(said(200, None if success is None else _sample(success)))
-    service = Service(client(network=network, dialect=dialect))
-    method = getattr(getattr(service, attribute(id)), snake(id.partition(".")[2]))
-    default = ApiSpec.default()[id]
-    body = dict((default.body or {}).get("properties", {}))  # type: ignore[call-overload]  # a schema, as OpenAPI has it
-    if "targetId" in body and "userId" in body:
-        body.pop("userId")
-    schemas = {**default.path_schemas, **default.query, **{one: {"type": "string"} for one in default.headers}, **body}
-    given = {snake(name): _sample(schema) for name, schema in schemas.items()}
-    answer = method(**{name: value for name, value in given.items() if name in inspect.signature(method).parameters})
-    (request,) = network.requests
-    headers = {header.title(): "" for header in request.headers if header.endswith("-user-id")}
-    return {"body": json.loads(request.content or b"{}"), **headers}, answer
-
-
-def _sample(schema: Mapping[str, Any]) -> Any:
-    """A value of that schema with every part that it can have."""
-    if "enum" in schema:
-        return schema["enum"][0]
-    if "properties" in schema or "allOf" in schema:
-        inside = [schema, *schema.get("allOf", [])]
-        return {name: _sample(part) for one in inside for name, part in one.get("properties", {}).items()}
-    type = schema["type"][0] if isinstance(schema["type"], list) else schema["type"]
-    if type == "array":
-        return [_sample(schema["items"])]
-    return {"string": "x", "integer": 5, "number": 5, "boolean": True, "object": {"x": "y"}}[type]
-
-
-def _names(value: object) -> list[str]:
-    """All names in a JSON value."""
-    if isinstance(value, list):
-        return [name for item in value for name in _names(item)]
-    if isinstance(value, dict):
-        return [*value, *(name for part in value.values() for name in _names(part))]
-    return []
 
 
 def planned() -> list[str]:
