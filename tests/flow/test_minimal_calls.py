@@ -84,13 +84,13 @@ def test_a_window_is_declared_as_precisely_as_the_service_keeps_it(tmp_path: Pat
     assert it.plan(wanted).changes == ()
 
 
-@pytest.mark.parametrize(("day", "action"), [(1, []), (2, ["update"])], ids=["today", "tomorrow"])
-def test_a_start_that_the_service_may_have_set_is_no_change(tmp_path: Path, day: int, action: list[str]) -> None:
+@pytest.mark.parametrize(("day", "changes"), [(1, 0), (2, 1)], ids=["today", "tomorrow"])
+def test_a_start_that_the_service_may_have_set_is_no_change(tmp_path: Path, day: int, changes: int) -> None:
     """Where it gives an assignment without a start that of its creation, which may be any time of today."""
     live = f"content_targets: [{{content: X, visible_from: 2026-06-0{day}T21:00:00Z, assign_to: [everyone]}}]\n"
     it = project(tmp_path, "content: [{name: X}]\n" + live, "dialect: {content-targets.default-start: now}\n")
     plan = it.plan("content_targets: [{content: X, assign_to: [everyone]}]")
-    assert [change.action.value for change in plan.changes] == action
+    assert len(plan.changes) == changes
 
 
 # The order in which a plan sends its calls: first what gives, then what takes away.
