@@ -84,8 +84,7 @@ def statuses(done: RunResult) -> dict[str, str]:
 
 def test_what_a_call_needs_is_done_before_and_its_id_is_known() -> None:
     """Each call goes when all that it needs is done, with the ids that were learnt; outcomes stand as in the plan."""
-    calls = [call("a"), call("d", "b", "c"), call("b", "a"), call("c")]
-    done, service = carried_out(calls)
+    done, service = carried_out([call("a"), call("d", "b", "c"), call("b", "a"), call("c")])
     assert service.sent == ["a", "c", "b", "d"]
     assert service.known["d"] == {Ref(Address.of("group", one)) for one in "abc"}
     assert [outcome.call for outcome in done.outcomes] == ["a", "d", "b", "c"]

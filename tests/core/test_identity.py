@@ -103,8 +103,7 @@ def test_a_suggestion_that_looks_the_same_says_what_differs(name: str, hint: str
 @listed_cases("name", "is_suspicious")
 def test_a_quotation_mark_that_is_left_over_is_suspicious(name: str, is_suspicious: bool) -> None:
     """One curly quotation mark at an end of a name, or a pair around all of it, was probably pasted with the name."""
-    expected = f"includes quotation marks: {quote_name(name)}" if is_suspicious else None
-    assert suspicion(name) == expected
+    assert suspicion(name) == (f"includes quotation marks: {quote_name(name)}" if is_suspicious else None)
 
 
 # What a view prints as an address is what `--only` and its like take, whatever characters a name has.
@@ -139,8 +138,7 @@ addresses = st.builds(
 @example(assignment_address("A*", EVERYONE), [assignment_address("AB", EVERYONE)])
 def test_a_pasted_address_means_that_resource_alone(address: Address, others: list[Address]) -> None:
     """As a terminal shows it, quoted for a shell, and among others that its wildcards would match."""
-    shown = shlex.quote(escape_terminal(str(address)))
-    (pasted,) = shlex.split(shown)
+    (pasted,) = shlex.split(shlex.quote(escape_terminal(str(address))))
     resolved = resolve_pattern(pasted, [*others, address])
     assert resolved.matches
     assert {one for one in (*others, address) if matches_pattern(str(one), resolved.pattern)} == {address}
@@ -160,8 +158,7 @@ def test_an_address_with_invisible_characters_can_be_pasted(name: str) -> None:
 @given(addresses)
 def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
     """Its title in a plan, `assignment of GDPR basics to group/Sales`, on a terminal or in code."""
-    title = resource_title(address)
-    assert matches_pattern(str(address), resolve_pattern(title, [address]).pattern)
+    assert matches_pattern(str(address), resolve_pattern(resource_title(address), [address]).pattern)
 
 
 @listed_cases("typed", "pattern")
@@ -172,8 +169,7 @@ def test_spellings_of_an_address(typed: str, pattern: str) -> None:
 
 def test_what_a_comment_makes_of_an_address_is_understood() -> None:
     """A code span has no `|`, a browser copies no-break spaces, and a mention is broken by a zero-width space."""
-    address = Address.of("group", "a  b | @c")
-    resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", [address])
+    resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", [Address.of("group", "a  b | @c")])
     assert (resolved.matches, resolved.pattern) == (True, "group/a  b | @c")
 
 

@@ -3,7 +3,6 @@
 import json
 import shlex
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,16 +147,6 @@ def differences(folder: Path) -> list[dict[str, Any]]:
     return findings
 
 
-def assert_kept(folder: Path, finding: Mapping[str, Any]) -> None:
-    """Pastes the line to keep what was found, in a copy of the project."""
-    copy = folder.parent / "copy"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(folder, copy)
-    ran = pasted(copy, finding["hint"]["accept"])
-    assert ran.code == 0, (finding["hint"]["accept"], ran.err)
-    assert finding["address"] not in {one["address"] for one in differences(copy)}
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """The quickstart, applied, with a person declared."""
@@ -197,10 +186,15 @@ def applied(project: Project, manifests: str) -> None:
 
 
 def keep_each(project: Project, differs: list[str]) -> None:
-    findings = differences(project.root)
+    """Pastes each line to keep what was found, in a copy of the project."""
+    findings, copy = differences(project.root), project.root.parent / "copy"
     assert {one["address"] for one in findings} == {*differs}
     for finding in findings:
-        assert_kept(project.root, finding)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(project.root, copy)
+        ran = pasted(copy, finding["hint"]["accept"])
+        assert ran.code == 0, (finding["hint"]["accept"], ran.err)
+        assert finding["address"] not in {one["address"] for one in differences(copy)}
 
 
 def test_what_goes_along_is_told(project: Project) -> None:

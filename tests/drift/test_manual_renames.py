@@ -164,9 +164,6 @@ def test_both_ways_out_lead_out(way: ManualRename, stage: ServedProject) -> None
     assert live(stage) == {**before, "targets": max(before["targets"], 4)}
 
 
-INNOCENT: Final = 200
-
-
 def innocent(seed: int) -> tuple[str, str, str]:
     """A workspace, manifests that create what only looks like something there, and more of the project file."""
     dice = random.Random(seed)  # noqa: S311  # a game, no secret
@@ -188,7 +185,7 @@ def innocent(seed: int) -> tuple[str, str, str]:
     return seed_file, manifests, options
 
 
-@pytest.mark.parametrize("number", schedules_of_today(range(INNOCENT), "innocent", parts=8))
+@pytest.mark.parametrize("number", schedules_of_today(range(200), "innocent", parts=8))
 def test_an_innocent_creation_does_not_stop(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody in it, one person, other content, declared or left alone: it is created, whatever it looks like."""
     seed, manifests, options = innocent(number)

@@ -221,8 +221,7 @@ def test_machines_get_their_formats_in_files(stage: ServedProject) -> None:
     }
     (result,) = json.loads(sarif.read_text(encoding="utf-8"))["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
-    line = MANIFESTS.splitlines()[place["region"]["startLine"] - 1]
-    assert "All A" in line
+    assert "All A" in MANIFESTS.splitlines()[place["region"]["startLine"] - 1]
     assert (stage.root / place["artifactLocation"]["uri"]).is_file()
 
 
@@ -370,8 +369,7 @@ def test_a_base_may_be_a_commit(stage: ServedProject) -> None:
     """As with `plan --base`; and no request is sent where the project file would go elsewhere than the base's."""
     init(stage.root)
     stage.write(edited(NEW))
-    report = drift(stage, "--base", "main", code=0)
-    assert causes(report, "not_applied") == {"group/LMS b": "not applied yet"}
+    assert causes(drift(stage, "--base", "main", code=0), "not_applied") == {"group/LMS b": "not applied yet"}
     stage.options(f"{OWNED}dialect: {{content-targets.everyone: ALL}}\n")
     seen = len(stage.sandbox.log)
     assert stage("drift", "--base", "main").code == 1

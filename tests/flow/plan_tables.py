@@ -60,8 +60,7 @@ def assert_planned(root: Path, case: PlanCase) -> None:
     if any(one.is_error for one in plan.all_problems):
         return
     tripped = {name: int(number) for name, number in (one.allow.split("=") for one in plan.guards if one.tripped)}
-    consents = tuple(Consent(guard=name, number=number) for name, number in tripped.items())
-    plan = it.plan(**more, consents=consents)
+    plan = it.plan(**more, consents=tuple(Consent(guard=name, number=number) for name, number in tripped.items()))
     report = it.apply(plan=loads(dumps(plan)))
     if "refusals" in tripped:
         assert (report.exit, len(it.calls)) == (ExitCode.BLOCKED, tripped["refusals"]), report

@@ -108,8 +108,7 @@ class Project:
         if manifests is not None:
             self.write(manifests)
         with self.reader() as reader:
-            consents = (*allow, *reader.settings.policy.consents)
-            self.last = plan or planned_by(reader, consents=consents, **more)
+            self.last = plan or planned_by(reader, consents=(*allow, *reader.settings.policy.consents), **more)
             assert not [guard for guard in self.last.guards if guard.tripped], self.last.guards
             report = execute(reader, self.last, meta={})
         self.calls = [call for call in self.calls if call.writes]

@@ -62,8 +62,7 @@ def test_the_live_state_is_judged_if_asked(tmp_path: Path) -> None:
 @listed_cases("test", "said")
 def test_what_is_empty_or_unknown_fails(tmp_path: Path, test: str, said: str) -> None:
     """Also a statement that would hold for nobody."""
-    seed = SEED.replace("groups:\n", "groups:\n  - {name: Empty}\n", 1)
-    assert said in str(reason(tmp_path, test, seed=seed))
+    assert said in str(reason(tmp_path, test, seed=SEED.replace("groups:\n", "groups:\n  - {name: Empty}\n", 1)))
 
 
 @listed_cases("manifests")
@@ -192,15 +191,13 @@ def test_tests_alone_are_a_project(tmp_path: Path) -> None:
 
 def test_variables_for_each_and_only_in_as_in_other_entries(tmp_path: Path) -> None:
     """Each copy is a test with its value; another workspace's test is not judged."""
-    options = "vars: {course: GDPR}\n"
     project(
         tmp_path,
         '{for_each: {who: [ann, bo]}, user: "$(who)@acme.example", has: "$(course)"}',
         "{all: everyone, has: GDPR, only_in: [env]}",
-        options=options,
+        options="vars: {course: GDPR}\n",
     )
-    tests = judged(tmp_path)["tests"]
-    assert [(one["statement"], one["passed"], one["source"]["each"]) for one in tests] == [
+    assert [(one["statement"], one["passed"], one["source"]["each"]) for one in judged(tmp_path)["tests"]] == [
         ("user/ann@acme.example has GDPR", True, "who=ann"),
         ("user/bo@acme.example has GDPR", False, "who=bo"),
     ]

@@ -134,8 +134,7 @@ def test_the_policy_is_in_the_document(tmp_path: Path) -> None:
 
 def test_guards_that_are_all_off_are_one_line(tmp_path: Path) -> None:
     """And it is always said."""
-    it = Project(tmp_path, SEED, "guards: off\n")
-    it.write(EMPTIED)
+    Project(tmp_path, SEED, "guards: off\n").write(EMPTIED)
     assert "  guards: off\n" in lmsconf(tmp_path, "plan").out
 
 
@@ -149,9 +148,6 @@ def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path, reason: str, b
 
 
 # `guards.protect`: nothing is taken out of what is protected, whichever key of whichever kind it is.
-
-
-PROTECTED_SEED = text_of(__file__, "blockers_protected_seed.yaml")
 
 
 NAMES = {
@@ -171,12 +167,11 @@ NOT_VALUES = {
 def refused(tmp_path: Path, section: str, declared: str) -> bool:
     """Whether the plan of one resource with these keys is refused, since it is protected."""
     name, address = NAMES[section]
-    it = Project(
+    plan = Project(
         tmp_path,
-        PROTECTED_SEED,
+        text_of(__file__, "blockers_protected_seed.yaml"),
         f"guards: {{protect: ['{address}']}}\ntimezone: UTC\ndialect: {{content-targets.on-existing: update}}\n",
-    )
-    plan = it.plan(f"{section}: [{{{name}, {declared}}}]")
+    ).plan(f"{section}: [{{{name}, {declared}}}]")
     return "refusal/protected" in [problem.code for problem in plan.all_problems if problem.is_error]
 
 
@@ -211,8 +206,6 @@ def test_every_key_of_every_kind_has_its_case() -> None:
 
 
 ANSWERED_SEED = text_of(__file__, "data_loss_seed.yaml")
-
-
 DROPS = "custom_fields: [{name: Skills, choices: [SQL]}]"
 DELETES = "absent: {custom_fields: [Skills]}"
 

@@ -49,8 +49,7 @@ def test_a_plan_file_is_consent(project: Project) -> None:
     """It is applied without asking, and does exactly what was reviewed; applied twice it is stale."""
     saved = lmsconf(project.root, "plan", "--out", "plan.json", code=0)
     assert (project.root / "plan.json").stat().st_mode & 0o777 == 0o600
-    shown = lmsconf(project.root, "show", "plan.json")
-    assert shown.out == saved.out
+    assert lmsconf(project.root, "show", "plan.json").out == saved.out
     (project.root / "manifests" / "all.yaml").unlink()
     applied = lmsconf(project.root, "apply", "plan.json", "--format", "json", code=0)
     planned = json.loads((project.root / "plan.json").read_text())
@@ -84,8 +83,7 @@ def test_a_refused_token_is_7(project: Project) -> None:
     """A wrong token is told as such, and shows nowhere."""
     sandbox = fill_if_empty(Sandbox(token=TOKEN, spec=ApiSpec(projects.SPOKEN)), project.root / "workspace.yaml")
     with serve(sandbox) as server:
-        env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": "wr0ng-token"}
-        ran = lmsconf(project.root, "plan", env=env, code=7)
+        ran = lmsconf(project.root, "plan", env={"LMSCONF_URL": server.url, "LMSCONF_TOKEN": "wr0ng-token"}, code=7)
     assert "wr0ng-token" not in ran.out + ran.err
 
 
@@ -129,8 +127,7 @@ def test_a_snapshot_plans_offline(project: Project) -> None:
     assert offline["digest"] == live["digest"]
     assert not (project.root / "workspace.db").exists()
     assert lmsconf(project.root, "apply", "plan.json").code == 3
-    document = json.loads((project.root / "now.json").read_text())
-    schema_validator("snapshot").validate(document)
+    schema_validator("snapshot").validate(json.loads((project.root / "now.json").read_text()))
     assert "2 groups" in lmsconf(project.root, "show", "now.json").out
 
 

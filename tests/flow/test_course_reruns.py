@@ -35,7 +35,6 @@ content_targets:
     replaces: {content: GDPR 2025, then: remove}
 """
 KEEP = "    keep: {in_progress: true, until: 2027-03-31}\n"
-UNTIL = "2027-03-31T23:59:59+02:00"
 OPTIONAL = REMOVE.replace("then: remove", "then: optional")
 CLOSE = REMOVE.replace("then: remove", "then: {visible_until: 2026-12-31}")
 ALL = REMOVE.replace("{group: Sales}", "everyone")
@@ -111,8 +110,7 @@ def test_a_new_assignment_that_is_not_seen_leaves_the_old_one(tmp_path: Path, ma
     """The service accepts the assignment and does not show it: the old one is not touched, whatever the audience."""
     it = made(tmp_path, seed, OPTIONS + "settle: 0s\n")
     before = targets(it, OLD)
-    stale = Fault(operation="content-targets.list", stale=True, times=ALWAYS)
-    report = apply_under(it, manifests, stale)
+    report = apply_under(it, manifests, Fault(operation="content-targets.list", stale=True, times=ALWAYS))
     assert report.exit == ExitCode.PARTIAL
     first, *others = [one.status.value for one in report.outcomes]
     assert (first, set(others)) == ("failed", {"blocked"})
@@ -144,7 +142,7 @@ def test_who_keeps_the_content_is_left_alone_until_the_date(
     monkeypatch.setattr(project, "TODAY", date(2027, 4, 1))
     [change] = it.plan().changes
     assert (change.action, str(change.address)) == (Action.DELETE, KEPT)
-    assert change.reason == f"it was kept until {UNTIL} for somebody in progress"
+    assert change.reason == "it was kept until 2027-03-31T23:59:59+02:00 for somebody in progress"
     assert str(change.source) == "manifests/all.yaml:7:11"
     assert it.apply().converged
     assert targets(it, OLD) == []
@@ -212,8 +210,7 @@ def test_rows_of_a_sheet_and_a_window(tmp_path: Path) -> None:
         "windows: {Year: {visible_from: 2026-01-01}}\ncontent_targets:\n  - file: rows.csv\n    window: Year\n"
         "    replaces: {content: GDPR 2025, then: remove}\n" + KEEP
     )
-    plan = it.plan(manifests)
-    deleted = [change for change in plan.changes if change.action is Action.DELETE]
+    deleted = [change for change in it.plan(manifests).changes if change.action is Action.DELETE]
     assert [str(change.source) for change in deleted] == ["manifests/all.yaml:5:15"] * 2
     assert it.settled(manifests).count("content-targets.create") == 4
     assert {str(one["targetId"]) for one in targets(it, OLD)} == {"u-ann", "u-dan"}
@@ -222,8 +219,7 @@ def test_rows_of_a_sheet_and_a_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 def test_every_view_says_by_what_it_is_replaced(tmp_path: Path, format: str) -> None:
     """The reason stands with the change."""
-    it = made(tmp_path)
-    it.write(REMOVE + KEEP)
+    made(tmp_path).write(REMOVE + KEEP)
     out = lmsconf(tmp_path, "plan", "--format", format).out.replace("\\", "")
     out = unescape(out)
     assert "it is replaced by content_target/GDPR 2026 -> group/Sales" in out

@@ -40,8 +40,7 @@ def acts(plan: Plan) -> list[str]:
 @pytest.mark.parametrize("manifests", ["groups: [{name: LMS a}]", "absent: {groups: [LMS a]}"])
 def test_validate_knows_what_is_left_alone(tmp_path: Path, manifests: str) -> None:
     """The project file says it, so no workspace is needed to see that an entry speaks of it."""
-    it = Project(tmp_path, SEED, 'ownership: {groups: all}\nleave_alone: ["group/LMS*"]\n')
-    it.write(manifests)
+    Project(tmp_path, SEED, 'ownership: {groups: all}\nleave_alone: ["group/LMS*"]\n').write(manifests)
     assert "identity/left-alone" in lmsconf(tmp_path, "validate", code=1).err
 
 
@@ -49,8 +48,7 @@ def test_validate_knows_what_is_left_alone(tmp_path: Path, manifests: str) -> No
 def test_absent_declares_no_content(tmp_path: Path, manifests: str) -> None:
     """What stands under `absent` alone goes, and all other assignments of its content stay: plan and drift agree."""
     elsewhere = "  elsewhere: {url: 'sandbox:'}\ndefault_workspace: sandbox\n"
-    it = Project(tmp_path, SEED, f"{elsewhere}ownership: {{content_targets: declared_content}}\n")
-    plan = it.plan(manifests)
+    plan = Project(tmp_path, SEED, f"{elsewhere}ownership: {{content_targets: declared_content}}\n").plan(manifests)
     group = ["delete group/LMS b"] if "groups: [LMS b]" in manifests else []
     assert sorted(acts(plan)) == ["delete content_target/Y -> group/LMS b", *group]
     found = json.loads(lmsconf(tmp_path, "drift", "--format", "json").out)["findings"]
@@ -137,10 +135,7 @@ def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
 
 VALUES = ("mandatory", "visible_from", "visible_until")
 OPTIONS = "timezone: Europe/Stockholm\ndialect: {content-targets.on-existing: update}\n"
-CASES = cases(Path(__file__).with_name("replacements.txt"))
 REPLACED_SEED = text_of(__file__, "replaced_assignments_seed.yaml")
-
-
 KEEPING = """
 content_targets:
   - content: New
@@ -169,7 +164,7 @@ def test_an_assignment_that_ends_before_keep_says_is_no_drift(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("replacements.txt")), ids=lambda case: case.title)
 def test_what_becomes_of_an_assignment_that_is_replaced(tmp_path: Path, case: Case) -> None:
     """Each change stands after those that it needs, and what is reported beside the changes.
 
@@ -234,9 +229,8 @@ def test_whose_progress_is_not_known_keeps_nothing(tmp_path: Path, name: str) ->
 
 def test_only_active_people_of_the_workspace_keep_a_content(tmp_path: Path) -> None:
     """A result may be that of somebody who is archived, or in no list of people."""
-    it = Project(tmp_path, f"{REPLACED_SEED}content_targets: [{{content: Old, assign_to: [everyone]}}]\n", OPTIONS)
     plan = plan_altered(
-        it,
+        Project(tmp_path, f"{REPLACED_SEED}content_targets: [{{content: Old, assign_to: [everyone]}}]\n", OPTIONS),
         "content_targets: [{content: New, assign_to: [everyone], replaces: {content: Old, then: remove},"
         " keep: {in_progress: true, until: 2027-03-31}}]",
         {"/analyse/results": more_results("u-3", "u-99")},

@@ -42,8 +42,7 @@ def asked(project: Project) -> Counter[str]:
 def as_with_all(project: Project, plan: Plan) -> bool:
     """Whether a plan on a snapshot of the whole workspace changes the same in the same way."""
     assert lmsconf(project.root, "snapshot", "whole.json").code == 0
-    ran = lmsconf(project.root, "plan", "--snapshot", "whole.json", "--format", "json")
-    report = json.loads(ran.out)
+    report = json.loads(lmsconf(project.root, "plan", "--snapshot", "whole.json", "--format", "json").out)
     mine = [(str(one.address), one.action.value, one.before, one.after) for one in plan.changes]
     return mine == [(one["address"], one["action"], one["before"], one["after"]) for one in report["changes"]]
 
@@ -130,8 +129,7 @@ def test_drift_names_the_last_editor_who_is_a_person(tmp_path: Path) -> None:
     seed = live(emails(100), more=more)
     for sought, shown in ((seed, EDITOR), (seed.replace("{email: p230@acme.example, id: u-0230}", people), "p230@")):
         root = tmp_path / shown
-        project = Project(root, sought, PAGES)
-        project.write("content_targets: [{content: Intro, assign_to: [{group: Sales}]}]\n")
+        Project(root, sought, PAGES).write("content_targets: [{content: Intro, assign_to: [{group: Sales}]}]\n")
         ran = lmsconf(root, "drift", "--format", "json")
         (finding,) = [one for one in json.loads(ran.out)["findings"] if one["state"] == "changed"]
         assert str(finding["changed_by"]).startswith(shown)

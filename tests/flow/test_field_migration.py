@@ -70,8 +70,7 @@ def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: in
     it.write(WHOLE)
     total = stopped_after(it, number)
     assert total == 7
-    left = it.plan()
-    assert len(left.calls) == total - min(number, total)
+    assert len(it.plan().calls) == total - min(number, total)
     assert answers(it, "Team" if number < total else "Department")
     it.settled(WHOLE)
     assert answers(it, "Department") == MOVED
@@ -138,8 +137,7 @@ def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_pa
     manifests = WHOLE.replace("conditions: all", "conditions: all, not_copied: delete").replace(
         "HR: People", "HR: null"
     )
-    plan = it.plan(manifests)
-    (guard,) = [one for one in plan.guards if one.tripped]
+    (guard,) = [one for one in it.plan(manifests).guards if one.tripped]
     assert (guard.name, guard.total) == ("answers", 2)
     it.settled(manifests, "answers=2")
     assert answers(it, "Department") == {"a@x.se": "People", "b@x.se": "Tech"}

@@ -70,9 +70,6 @@ def test_every_assignment_is_looked_at_beside_those_of_its_content(tmp_path: Pat
 # A lint of plans: the custom fields that no smart group uses, told once all ten of a workspace are taken.
 
 
-NINE_OTHERS = [f"Field {n}" for n in range(1, 10)]
-
-
 def listed(number: int) -> str:
     """So many custom fields."""
     fields = "".join(f"  - {{name: Field {n}, type: CHOICE, choices: [A]}}\n" for n in range(number))
@@ -93,7 +90,7 @@ def unused(folder: Path, live: str, manifests: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("number", "used", "expected"),
-    [(10, [0], NINE_OTHERS), (10, range(10), []), (9, [0], [])],
+    [(10, [0], [f"Field {n}" for n in range(1, 10)]), (10, range(10), []), (9, [0], [])],
     ids=["one is used", "all are used", "there is room for another"],
 )
 def test_a_field_that_no_condition_uses(

@@ -52,8 +52,7 @@ def test_choices_of_two_fields_may_share_their_names(tmp_path: Path) -> None:
     it = project(tmp_path, f"custom_fields: [{both}]")
     ids = {field: {one["name"]: one["choiceId"] for one in it.fields()[field]["choices"]} for field in "AB"}
     for field, other in ("AB", "BA"):
-        plan = it.plan(f"smart_groups: [{{name: S, conditions: [{{field: {field}, choices: ['Yes']}}]}}]")
-        (call,) = plan.calls
+        (call,) = it.plan(f"smart_groups: [{{name: S, conditions: [{{field: {field}, choices: ['Yes']}}]}}]").calls
         assert f"'{ids[field]['Yes']}'" in str(call.body)
         assert f"'{ids[other]['Yes']}'" not in str(call.body)
 
@@ -103,8 +102,7 @@ def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) 
     """A circle of three is four renames; cut short after the first, the next run goes on from there."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}, {name: C, id: g-3}]")
     wanted = "groups: [{name: B, id: g-1}, {name: C, id: g-2}, {name: A, id: g-3}]"
-    first = it.plan(wanted).calls[0]
-    assert first.body == it.spec.body_to_wire("manual-groups.rename", name="lmsconf renames g-1")
+    assert it.plan(wanted).calls[0].body == it.spec.body_to_wire("manual-groups.rename", name="lmsconf renames g-1")
     it.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "lmsconf renames g-1"})
     assert it.settled(wanted) == ["manual-groups.rename"] * 3
 
@@ -132,8 +130,7 @@ def test_pinned_contents_of_one_name_get_their_own_assignments(tmp_path: Path) -
         "content_targets:\n  - {content: {name: X, id: c-1}, mandatory: true, assign_to: [{group: A}]}\n"
         "  - {content: {name: X, id: c-2}, assign_to: [{group: B}, everyone]}\n"
     )
-    contents = [(str(call.address), (call.body or {})["contentId"]) for call in it.last.calls]
-    assert contents == [
+    assert [(str(call.address), (call.body or {})["contentId"]) for call in it.last.calls] == [
         ("content_target/X -> everyone", "c-2"),
         ("content_target/X -> group/A", "c-1"),
         ("content_target/X -> group/B", "c-2"),
@@ -142,8 +139,7 @@ def test_pinned_contents_of_one_name_get_their_own_assignments(tmp_path: Path) -
 
 def test_what_a_creation_leaves_out_is_not_sent(tmp_path: Path) -> None:
     """The other keys are the service's to decide, and the plan names them; what is said is not among them."""
-    it = project(tmp_path, "")
-    plan = it.plan("custom_fields: [{name: New, type: TEXT, hidden: false, description: null}]")
+    plan = project(tmp_path, "").plan("custom_fields: [{name: New, type: TEXT, hidden: false, description: null}]")
     assert only(plan).defaults == ("locked", "optional")
     assert plan.calls[0].body == {"name": "New", "type": "TEXT", "isHidden": False}
 
@@ -151,8 +147,7 @@ def test_what_a_creation_leaves_out_is_not_sent(tmp_path: Path) -> None:
 def test_null_clears_a_description_and_omitted_keeps_it(tmp_path: Path) -> None:
     """What the API wants whole is sent whole: what a manifest leaves out goes as it was read."""
     it = project(tmp_path, "custom_fields: [{name: F, type: TEXT, description: Old, locked: true}]")
-    plan = it.plan("custom_fields: [{name: F, hidden: true}]")
-    body = plan.calls[0].body
+    body = it.plan("custom_fields: [{name: F, hidden: true}]").calls[0].body
     assert isinstance(body, dict)
     assert (body["description"], body["isLocked"], body["isHidden"]) == ("Old", True, True)
     assert it.settled("custom_fields: [{name: F, description: null}]") == ["custom-fields.replace"]
@@ -168,7 +163,6 @@ def test_a_flag_that_the_service_does_not_show_is_sent_as_off(tmp_path: Path) ->
         for key in ("locked", "optional"):
             snapshot["custom_field"][0].pop(key, None)
 
-    plan = plan_against(it, "custom_fields: [{name: F, description: New}]", edit)
-    body = plan.calls[0].body
+    body = plan_against(it, "custom_fields: [{name: F, description: New}]", edit).calls[0].body
     assert isinstance(body, dict)
     assert [body.get(key) for key in ("isHidden", "isLocked", "isOptional")] == [True, False, False]

@@ -128,8 +128,7 @@ def test_a_level_is_the_severity(level: str, severity: str | None, exit: int, tm
 def test_an_error_stops_apply_and_is_told_where_others_are(tmp_path: Path) -> None:
     """Exit 4 with nothing sent, as for a test that fails; the plan says so before."""
     made(tmp_path, CLOSED, options("error"))
-    planned = lmsconf(tmp_path, "plan", "--out", "plan.json")
-    assert "Apply would stop here:" in planned.out
+    assert "Apply would stop here:" in lmsconf(tmp_path, "plan", "--out", "plan.json").out
     (blocked,) = json.loads((tmp_path / "plan.json").read_text())["summary"]["blocked"]
     assert (blocked["type"], blocked["name"], blocked["allow"]) == ("test", CODE, None)
     for arguments in (("apply", "--auto-approve"), ("apply", "plan.json")):
@@ -199,8 +198,7 @@ def test_a_weaker_level_is_told_in_every_view(level: str, told: bool, tmp_path: 
     line = f"lint/closed-window: {level} (default: warning)"
     for format in ("text", "markdown", "html"):
         # Markdown and HTML escape the hyphen or the slash.
-        shown = unescape(lmsconf(tmp_path, "plan", "--format", format).out).replace("\\", "")
-        assert (line in shown) is told
+        assert (line in unescape(lmsconf(tmp_path, "plan", "--format", format).out).replace("\\", "")) is told
     policy = lmsconf(tmp_path, "plan", "--format", "json").document["policy"]
     assert policy["lint"] == {CODE: level}  # type: ignore[index]  # an object, as the schema of plans says
 
@@ -291,18 +289,16 @@ def test_the_guide_lists_every_code() -> None:
     page = read_guide_page("lints")
     rows = [row for row in page.splitlines() if row.startswith("| `lint/")]
     where = {True: "validate, plan", False: "plan"}
-    expected = [
+    assert rows == [
         f"| `{rule.code}` | {rule.title} | {rule.level} | {where[rule.in_validate]} |" for rule in RULES.values()
     ]
-    assert rows == expected
     assert "No lint is an error by default." in page
     assert all(rule.level != "error" for rule in RULES.values())
 
 
 def test_the_schema_of_the_project_file_has_all_codes() -> None:
     """An editor completes them, and no other is taken."""
-    schema = json.loads(read_schema("project.schema.json"))
-    assert list(schema["$defs"]["lint"]["properties"]) == list(RULES)
+    assert list(json.loads(read_schema("project.schema.json"))["$defs"]["lint"]["properties"]) == list(RULES)
 
 
 def test_a_field_that_is_deleted_makes_room(tmp_path: Path) -> None:

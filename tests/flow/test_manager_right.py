@@ -108,13 +108,12 @@ def test_a_snapshot_and_an_undo_note_them_too(tmp_path: Path) -> None:
 # Where a service deletes fields in use, what it takes out of smart groups is announced, counted and taken along.
 
 
-CONDITIONS_SEED = text_of(__file__, "manager_right_conditions_seed.yaml")
 NEVER = "dialect: {custom-fields.in-use: never}\n"
 DELETED = "absent: {custom_fields: [D]}"
 
 
 def conditions_project(root: Path, more: str = "", options: str = "") -> Project:
-    return Project(root, CONDITIONS_SEED + more, NEVER + options)
+    return Project(root, text_of(__file__, "manager_right_conditions_seed.yaml") + more, NEVER + options)
 
 
 def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_path: Path) -> None:
@@ -132,8 +131,7 @@ def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_
 
 def test_drift_knows_no_effects(tmp_path: Path) -> None:
     """What would come of a deletion is no difference between manifests and workspace."""
-    it = conditions_project(tmp_path, options="ownership: {custom_fields: all}\n")
-    it.write("custom_fields: [{name: E}]")
+    conditions_project(tmp_path, options="ownership: {custom_fields: all}\n").write("custom_fields: [{name: E}]")
     found = lmsconf(tmp_path, "drift", "--format", "json").document["findings"]
     assert isinstance(found, list)
     assert [one["address"] for one in found] == ["custom_field/D"]

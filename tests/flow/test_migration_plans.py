@@ -78,10 +78,6 @@ def test_an_undo_leaves_metadata_that_the_service_merges(tmp_path: Path) -> None
 # Which answers a migration copies where people's answers and e-mails are not all as one would wish.
 
 
-MIGRATED_SEED = text_of(__file__, "migration_plans_migrated_seed.yaml")
-MIGRATED_FIELD = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
-
-
 def told(plan: Plan, code: str) -> list[str]:
     """What the plan says of the old field, after its address."""
     return [one.message.partition(", because ")[2] for one in plan.all_problems if one.code == code]
@@ -96,13 +92,13 @@ def test_what_cannot_be_told_of_a_person_is_not_copied(
     copied: Mapping[str, str],
 ) -> None:
     """Answers in an unknown format refuse the deletion; an unknown choice, or no e-mail of one's own, prevents it."""
-    it = Project(tmp_path, MIGRATED_SEED)
+    it = Project(tmp_path, text_of(__file__, "migration_plans_migrated_seed.yaml"))
 
     def edit(people: list[dict[str, object]]) -> None:
         for row in people:
             row |= rows.get(str(row["email"]), {})
 
-    plan = plan_of_rows(it, MIGRATED_FIELD, edit)
+    plan = plan_of_rows(it, "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n", edit)
     assert told(plan, "refusal/answers-unknown") == refused
     assert told(plan, "migrate/not-copied") == kept
     assert {one.address.name: one.id for one in plan.changes if one.address.kind == "user"} == copied

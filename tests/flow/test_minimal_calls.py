@@ -116,7 +116,7 @@ smart_groups: [{name: Old, conditions: [{field: Dept, choices: [A]}]}]
 content: [{name: X}]
 content_targets: [{content: X, assign_to: [{group: Keep}]}]
 """
-    manifests = """
+    plan = Project(tmp_path, seed, "guards: {min_admins: 1}\n").plan("""
 custom_fields: [{name: New, type: TEXT}]
 groups: [{name: Fresh}, {name: Keep, members: [mo@acme.example], managers: []}]
 smart_groups: [{name: Made, conditions: [{field: Dept, choices: [B]}]}]
@@ -130,8 +130,7 @@ absent:
   groups: [Going]
   smart_groups: [Old]
   content_targets: [{content: X, assign_to: [{group: Keep}]}]
-"""
-    plan = Project(tmp_path, seed, "guards: {min_admins: 1}\n").plan(manifests)
+""")
     calls = [f"{call.operation} {call.path.rpartition('/')[2]}" for call in plan.calls]
     takes = (
         "custom-fields.delete", "manual-groups.delete", "manual-groups.remove-", "smart-groups.delete",
@@ -169,9 +168,8 @@ def test_a_field_that_a_smart_group_moves_to_has_a_slot_before_the_old_one_is_de
 def test_where_there_are_more_fields_than_may_be_each_new_one_waits(tmp_path: Path) -> None:
     """With eleven live, two are created only after two of three deletions, so that there are never more."""
     fields = "".join(f"  - {{name: F{n}, type: TEXT}}\n" for n in range(10))
-    it = Project(tmp_path, f"custom_fields:\n{fields}", "guards: off\n")
     plan = plan_against(
-        it,
+        Project(tmp_path, f"custom_fields:\n{fields}", "guards: off\n"),
         "custom_fields: [{name: A, type: TEXT}, {name: B, type: TEXT}]\nabsent: {custom_fields: [F1, F2, F3]}",
         lambda snapshot: snapshot["custom_field"].append({**snapshot["custom_field"][0], "id": "f-99", "name": "More"}),
     )

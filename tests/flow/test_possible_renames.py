@@ -43,8 +43,7 @@ def groups(*names: str, members: str = TWO) -> str:
 def test_of_many_that_it_may_be_the_first_are_named(tmp_path: Path) -> None:
     """Three with their lines, and how many more: 56 names in each of many lines hide what else a plan says."""
     it = Project(tmp_path, PEOPLE + groups(*(f"Old {number:02}" for number in range(56))))
-    plan = it.plan(groups("New one", "New two"))
-    found = [one for one in plan.all_problems if one.code == POSSIBLE]
+    found = [one for one in it.plan(groups("New one", "New two")).all_problems if one.code == POSSIBLE]
     assert [one.address for one in found] == ["group/New one", "group/New two"]
     for one in found:
         assert re.search(r"beside (group/Old \d\d, ){2}group/Old \d\d and 53 more, with the same members", one.message)

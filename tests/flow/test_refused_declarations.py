@@ -65,8 +65,7 @@ def test_what_the_workspace_leaves_open_is_an_error(tmp_path: Path, case: Case) 
 def test_a_pinned_content_may_be_listed_twice(tmp_path: Path) -> None:
     """A page that repeats a row of the one before it makes no second content."""
     entry = "content_targets: [{content: {name: Other, id: c-3}, assign_to: [everyone]}]"
-    repeated = edited("content.3: {id: c-3, name: Other, type: COURSE}")
-    plan = plan_against(Project(tmp_path, SEED), entry, repeated)
+    plan = plan_against(Project(tmp_path, SEED), entry, edited("content.3: {id: c-3, name: Other, type: COURSE}"))
     assert [f"{change.action} {change.address}" for change in plan.changes] == [
         "create content_target/Other -> everyone"
     ]
@@ -118,12 +117,11 @@ def test_only_the_first_unknown_names_are_compared_with_the_known(tmp_path: Path
 # What manifests promise, word for word: times, dates, people from CSV files, and what validate finds by itself.
 
 
-PROMISED_SEED = text_of(__file__, "refused_declarations_promised_seed.yaml")
 EVERYTHING = text_of(__file__, "refused_declarations_everything.yaml")
 
 
 def project(root: Path, manifests: str, options: str = "timezone: Europe/Stockholm\n") -> Project:
-    made = Project(root, PROMISED_SEED, options)
+    made = Project(root, text_of(__file__, "refused_declarations_promised_seed.yaml"), options)
     made.write(manifests)
     return made
 
@@ -180,8 +178,7 @@ def test_times(key: str, said: str, sent: str, tmp_path: Path) -> None:
 @listed_cases("said", "zone", "reason", "hint")
 def test_times_that_are_none(said: str, zone: str | None, reason: str, hint: str, tmp_path: Path) -> None:
     """A moment that a clock change skips or repeats, that has no zone, or no year, is an error with its way out."""
-    it = open_window(tmp_path, "visible_until", said, f"timezone: {zone}\n" if zone else "")
-    (problem,) = told(it)
+    (problem,) = told(open_window(tmp_path, "visible_until", said, f"timezone: {zone}\n" if zone else ""))
     assert (problem.code, str(problem.source)) == ("manifest/time", "manifests/all.yaml:1:57")
     assert reason in problem.message
     assert hint in str(problem.hint)
@@ -201,8 +198,7 @@ def test_validate_knows_the_day(tmp_path: Path) -> None:
 def test_validate_knows_the_dialect(tmp_path: Path) -> None:
     """A key or value that the dialect does not have is told at its line, beside what is wrong in the manifests."""
     options = "dialect:\n  custom-fields.in-use: sometimes\n  nothing.of-that-name: x\n"
-    it = project(tmp_path, "grups: []", options)
-    assert [(problem.code, str(problem.source)) for problem in told(it)] == [
+    assert [(problem.code, str(problem.source)) for problem in told(project(tmp_path, "grups: []", options))] == [
         ("dialect/value", "lmsconf.yaml:4:3"),
         ("dialect/unknown-key", "lmsconf.yaml:5:3"),
         ("manifest/unknown-key", "manifests/all.yaml:1:1"),
@@ -302,8 +298,7 @@ def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str)
     declared = _declared(name)
     it.settled(_text(declared))
     assert not it.plan(_text(declared)).changes
-    cleared = {"users": [{"email": "ann@x.example", "answers": {name: None}}]}
-    it.settled(_text(declared | cleared))
+    it.settled(_text(declared | {"users": [{"email": "ann@x.example", "answers": {name: None}}]}))
     it.settled(_text(_absent(name)))
     assert not it.plan(_text(_absent(name))).changes
     assert name not in it.fields()
@@ -315,18 +310,15 @@ def test_a_printed_address_selects_what_it_names(tmp_path: Path, name: str) -> N
     """As the text of a plan prints it, pasted into --only and --except, and under `leave_alone`."""
     it = _made(tmp_path, name, whole=True)
     it.write(_text(_absent(name)))
-    lines = lmsconf(tmp_path, "plan").out.split("\n")
-    [shown] = [line for line in lines if line.startswith("  - group/")]
+    [shown] = [line for line in lmsconf(tmp_path, "plan").out.split("\n") if line.startswith("  - group/")]
     printed = shown.removeprefix("  - ").removesuffix(" will be deleted")
-    kinds = {option: _planned_kinds(tmp_path, f"--{option}", printed) for option in ("only", "except")}
+    kinds = {}
+    for option in ("only", "except"):
+        plan = json.loads(lmsconf(tmp_path, "plan", f"--{option}", printed, "--format", "json").out)
+        kinds[option] = {change["kind"] for change in plan["changes"]}
     assert kinds == {"only": {"content_target", "group"}, "except": {"content_target", "custom_field", "smart_group"}}
     it.write_options(f"leave_alone: [{json.dumps(str(Address.of('group', name)))}]\n")
     assert "`leave_alone` of the project file matches group/" in lmsconf(tmp_path, "plan").err
-
-
-def _planned_kinds(root: Path, *options: str) -> set[str]:
-    plan = json.loads(lmsconf(root, "plan", *options, "--format", "json").out)
-    return {change["kind"] for change in plan["changes"]}
 
 
 @pytest.mark.sampled

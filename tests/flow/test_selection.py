@@ -60,8 +60,7 @@ def test_phrases_and_patterns_mean_live_assignments(tmp_path: Path, typed: str) 
 
 def test_words_that_mean_several_resources_are_an_error(tmp_path: Path) -> None:
     """It lists them, as they are to be written."""
-    it = Project(tmp_path, SEED)
-    it.write(
+    Project(tmp_path, SEED).write(
         "groups: [{name: A b}]\ncustom_fields: [{name: F, type: CHOICE, choices: [x]}]\n"
         "smart_groups: [{name: A b, conditions: [{field: F, choices: [x]}]}]\n"
     )
@@ -82,8 +81,7 @@ def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: s
 
 def test_the_word_of_a_kind_suggests_no_name(tmp_path: Path) -> None:
     """A group called like the kind is not what somebody meant who names another group: the hint shows an address."""
-    it = Project(tmp_path, "groups: [{name: Group North}]")
-    it.write("groups: [{name: Group North}]\n")
+    Project(tmp_path, "groups: [{name: Group North}]").write("groups: [{name: Group North}]\n")
     ran = lmsconf(tmp_path, "plan", "--only", "group/Mentors", code=1)
     assert "--only group/Mentors: no resource matches [select/nothing]" in ran.err
     assert "Did you mean" not in ran.err
@@ -126,8 +124,7 @@ def test_a_rename_that_is_not_selected_shows_the_live_email(tmp_path: Path, opti
 people: [{email: anna@acme.example}, {email: bo@acme.example}]
 groups: [{name: A, members: [anna@acme.example, bo@acme.example]}]
 """
-    project = Project(tmp_path, seed, "")
-    project.write(
+    Project(tmp_path, seed, "").write(
         f"users: [{{email: anna@new.example, previously: [anna@acme.example]}}]\n"
         f"groups: [{{name: A, members: [{members}]}}]\n"
     )

@@ -161,8 +161,7 @@ def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
         "reason": "first_name cannot be made empty again",
     }
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
-    text = undone(project)
-    assert "the account can be archived, and not deleted [undo/limited]" in text
+    assert "the account can be archived, and not deleted [undo/limited]" in undone(project)
     people = {person["email"]: person for person in held(project)["user"]}
     assert people["new@acme.example"]["archived"] is True
 
@@ -191,8 +190,7 @@ def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: Path) 
     [coders] = after["smart_group"]
     assert coders["conditions"] == [{"field": "Skills", "choices": [], "system_condition": "IS_ANY"}]
     # The rest of the group is as it was.
-    coaches = next(group for group in after["group"] if group["name"] == "By hand")
-    assert coaches["members"] == ["u-anna", "u-mo"]
+    assert next(group for group in after["group"] if group["name"] == "By hand")["members"] == ["u-anna", "u-mo"]
 
 
 def test_a_resource_that_others_have_filled_is_not_deleted(tmp_path: Path) -> None:
@@ -470,8 +468,7 @@ def test_a_window_that_no_manifest_can_declare_does_not_come_back(tmp_path: Path
     """The plan says that it cannot be undone, and the undo says why it leaves the assignment alone."""
     window = "visible_from: '2030-06-30T12:00:00Z', visible_until: '2030-06-30T12:00:00Z'"
     assigned = f"content_targets: [{{content: GDPR basics, {window}, assign_to: [everyone]}}]"
-    project = Project(tmp_path, SEED.partition("content_targets:")[0] + assigned, OPTIONS)
-    project.write(manifests)
+    Project(tmp_path, SEED.partition("content_targets:")[0] + assigned, OPTIONS).write(manifests)
     assert "Cannot be undone: no manifest can declare its window." in lmsconf(tmp_path, "plan").out
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
     planned = lmsconf(tmp_path, "plan", "--undo", "latest", code=0)

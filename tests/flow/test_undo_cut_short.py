@@ -24,8 +24,6 @@ content_targets:
   - {content: GDPR basics, visible_until: "2031-01-31", assign_to: [{group: Coaches}]}
   - {content: First aid, mandatory: true, assign_to: [everyone, {user: anna@acme.example}]}
 """
-MORE_SEED = """  - {content: First aid, assign_to: [everyone, {user: anna@acme.example}]}
-"""
 HALVES = {
     "replaced": ASSIGNMENTS,
     "replaced with the group renamed": ASSIGNMENTS.replace("Coaches", "Mentors")
@@ -81,7 +79,8 @@ def prepared(root: Path, manifests: str, options: str = OPTIONS, seed: str = SEE
 
 def assert_undone(root: Path, manifests: str, options: str, dies_at: int, *, unsent: bool = False) -> int:
     """Cuts a run short in a project of its own, and undoes it. Returns how many calls the run has."""
-    project = prepared(root, manifests, OPTIONS + options, SEED + MORE_SEED)
+    seed = SEED + "  - {content: First aid, assign_to: [everyone, {user: anna@acme.example}]}\n"
+    project = prepared(root, manifests, OPTIONS + options, seed)
     calls = cut_short(project, dies_at, unsent=unsent)
     undo(project)
     assert_as_before(project)
@@ -92,8 +91,7 @@ def assert_undone(root: Path, manifests: str, options: str, dies_at: int, *, uns
 def test_an_assignment_that_a_run_only_deleted_is_created_again(tmp_path: Path, on_existing: str) -> None:
     """With `recreate`, the run dies between the DELETE and the POST; with `update`, there is nothing between."""
     manifests = "content_targets: [{content: First aid, mandatory: true, assign_to: [everyone]}]"
-    calls = assert_undone(tmp_path, manifests, IN_PLACE % on_existing, 1)
-    assert calls == (2 if on_existing == "recreate" else 1)
+    assert assert_undone(tmp_path, manifests, IN_PLACE % on_existing, 1) == (2 if on_existing == "recreate" else 1)
 
 
 @pytest.mark.sampled(day=2)

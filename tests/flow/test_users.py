@@ -162,10 +162,6 @@ def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str, wor
     assert it.plan().changes
 
 
-THIRD = SEED.replace("{email: mo@acme.example, id: u-mo, ", "{email: mo@acme.example, id: u-mo, admin: true, ")
-"""The same with three admins."""
-
-
 def test_a_saved_plan_is_checked_by_the_number_of_the_project(tmp_path: Path) -> None:
     """A single admin may stay where the project says so, also in a plan file; three must, where it wants three."""
     said = "users: [{email: root@acme.example, admin: false}]"
@@ -174,7 +170,8 @@ def test_a_saved_plan_is_checked_by_the_number_of_the_project(tmp_path: Path) ->
     assert lmsconf(tmp_path, "plan", "--out", str(tmp_path / "plan.json")).code == 0
     assert lmsconf(tmp_path, "apply", str(tmp_path / "plan.json")).code == 0
 
-    four = THIRD.replace("u-anna, first_name", "u-anna, admin: true, first_name")
+    three = SEED.replace("{email: mo@acme.example, id: u-mo, ", "{email: mo@acme.example, id: u-mo, admin: true, ")
+    four = three.replace("u-anna, first_name", "u-anna, admin: true, first_name")
     (tmp_path / "three").mkdir()
     it = project(tmp_path / "three", "guards: {min_admins: 3}\n", four)
     it.plan(said)

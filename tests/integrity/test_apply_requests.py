@@ -249,8 +249,7 @@ def test_new_smart_groups_are_not_looked_up_by_their_names(known_stage: ServedPr
     for start, number in ((0, 1), (1, 7)):
         lines = "".join(f"- {{name: Team {one}, {conditions}}}\n" for one in range(start, start + number))
         known_stage.write(f"smart_groups:\n{lines}")
-        made = asked(known_stage, "apply", "--auto-approve", "--verify", "touched")
-        counts.append(made["smart-groups.list"])
+        counts.append(asked(known_stage, "apply", "--auto-approve", "--verify", "touched")["smart-groups.list"])
     assert counts[0] == counts[1]
 
 

@@ -84,8 +84,7 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize("operation", ["manual-groups.delete", "manual-groups.rename"])
 def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: str, status: int) -> None:
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
-    manifests = "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}"
-    report = applied(tmp_path, {operation: status}, manifests)
+    report = applied(tmp_path, {operation: status}, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}")
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = operation == "manual-groups.delete" and status in (404, 410)
     assert outcome.status is (CallStatus.DONE if is_done else CallStatus.FAILED)

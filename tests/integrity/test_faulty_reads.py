@@ -187,8 +187,7 @@ def test_a_list_that_comes_empty_creates_nothing_twice(world: LinkedProject, pat
 
 def test_no_field_is_made_from_two_different_listings(world: LinkedProject) -> None:
     """Fields come without a count: where the second look before a creation brings others, it is an error."""
-    manifests = "custom_fields: [{name: F0}, {name: Fresh, type: TEXT}]\n"
-    world.write(manifests)
+    world.write("custom_fields: [{name: F0}, {name: Fresh, type: TEXT}]\n")
     world.options("")
     assert radical(planned(world, Spoiled(world.sandbox))) == {("create", "custom_field/Fresh")}
     with pytest.raises(ProblemsFound) as caught:

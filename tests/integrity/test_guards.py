@@ -257,20 +257,17 @@ def test_an_exclusion_lifts_no_pattern_of_another_list() -> None:
     changes = [change("Safety officers", Action.DELETE), change("Safety test", Action.DELETE)]
     for first, second in ((base, other), (other, base)):
         lists = GuardLimits(protect=(first,)).stricter(GuardLimits(protect=(second,))).protect
-        found = find_protected_changes(changes, lists)
-        assert [one.address for one in found] == ["group/Safety officers"]
+        assert [one.address for one in find_protected_changes(changes, lists)] == ["group/Safety officers"]
 
 
 # What stands where apply would stop: the first five reasons of a guard, and how many more there are.
 
 
-GUARD_SEED = "groups: [" + ", ".join(f"{{name: G{n}}}" for n in range(3)) + "]\n"
-
-
 @pytest.mark.parametrize(("number", "more"), [(4, None), (5, None), (6, "… and 1 more"), (9, "… and 4 more")])
 def test_five_reasons_are_listed(tmp_path: Path, number: int, more: str | None) -> None:
     """Five of them one by one, the rest as a count."""
-    plan = Project(tmp_path, GUARD_SEED, "guards: {deletes: {count: 0}}\n").plan("absent: {groups: [G0]}")
+    seed = numbered("groups", range(3), "{{name: G{n}}}")
+    plan = Project(tmp_path, seed, "guards: {deletes: {count: 0}}\n").plan("absent: {groups: [G0]}")
     guard = replace(next(one for one in plan.guards if one.tripped), name="answers")
     problems = tuple(Problem(code="custom-field/answers-lost", message=f"reason {n}") for n in range(number))
     [blocker] = blockers(replace(plan, guards=(guard,), problems=problems))

@@ -86,8 +86,7 @@ def test_a_saved_plan_is_compared_again_once_it_has_the_lock(tmp_path: Path, mon
     options = f"{OPTIONS}lock: {{lease: 10m}}\n"
     with staged(tmp_path, SEED, monkeypatch, options, DIALECT, on_log=change_meanwhile) as stage:
         stage.write(MANIFESTS)
-        ran = stage("apply", stage.saved(), code=ExitCode.STALE)
-        sent = [one.operation for one in ran.writes]
+        sent = [one.operation for one in stage("apply", stage.saved(), code=ExitCode.STALE).writes]
         assert sorted(sent) == ["manual-groups.create", "manual-groups.delete", "manual-groups.rename"]
 
 

@@ -72,8 +72,7 @@ def test_an_edit_during_the_run_is_told(
     assert others == []
     assert ran.code == ExitCode.NOT_CONVERGED, ran.err
     named = ran.out.replace("assignment of Intro to ", "content_target/Intro -> ")
-    below = named.partition("Not part of this plan, but drifted:")[2]
-    assert address in below
+    assert address in named.partition("Not part of this plan, but drifted:")[2]
     assert "Read back: the workspace does not match the manifests; " in ran.out
     assert "complete" not in ran.out
 
@@ -192,8 +191,7 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, oth
     """A second group of a declared name bars a whole plan: it is an error by name, and the rest is told beside it."""
     others += [["manual-groups.create", None, {"name": "Team"}], *BY_OTHERS["a smart group deleted"][1:]]
     ran = stage("apply", "--auto-approve", "--format", "json", code=ExitCode.NOT_CONVERGED)
-    problems = cast("list[dict[str, Any]]", ran.document["problems"])
-    assert "group/Team" in [one["address"] for one in problems]
+    assert "group/Team" in [one["address"] for one in cast("list[dict[str, Any]]", ran.document["problems"])]
     assert "smart_group/Sellers" in verified(ran)["others"]
 
 
