@@ -206,8 +206,7 @@ def artifacts(machine: Machine) -> Path:
 
 def filled(value: Any, values: Mapping[str, Any]) -> Any:
     """A part of a Workflow with its tags replaced; one that stands for nothing is an error, as there."""
-    text = _TAG.sub(lambda found: json.dumps(values[found[1]])[1:-1], json.dumps(value))
-    return json.loads(text)
+    return json.loads(_TAG.sub(lambda found: json.dumps(values[found[1]])[1:-1], json.dumps(value)))
 
 
 SCRIPT = ("bash", "-eo", "pipefail", "-c")

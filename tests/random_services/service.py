@@ -626,8 +626,7 @@ def _answers(repository: Repository, person: str) -> dict[str, list[str] | str]:
     """Field → the ids of the choices, or the text."""
     given: dict[str, list[str] | str] = {}
     for field, choice, text in repository.rows("SELECT field, choice, text FROM answers WHERE person = ?", person):
-        before = given.get(str(field), [])
-        given[str(field)] = str(text) if not choice else [*before, str(choice)]
+        given[str(field)] = str(text) if not choice else [*given.get(str(field), []), str(choice)]
     return given
 
 

@@ -30,8 +30,7 @@ def lmsconf(tmp_path, monkeypatch, capsys):
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
 
     def command(*arguments: str) -> tuple[int, str, str]:
-        code = run_command_line(app, ["sandbox", *arguments])
-        return (code, *capsys.readouterr())
+        return (run_command_line(app, ["sandbox", *arguments]), *capsys.readouterr())
 
     return command
 

@@ -117,8 +117,7 @@ def test_a_made_up_workspace_has_the_size_asked_for():
 def test_a_seed_file_reads_as_it_was_written(tmp_path):
     """What is written as YAML reads back the same, for any reader, also where text looks like something else."""
     odd = ["NO", "true", "null", "12", "1e3", "#c", "é\u2028\x85\ufeff😀", '"', "~", "Y", "[x]"]
-    names = [*odd, "", " x ", "a: b", "- x", "a, b"]
-    values = {"groups": [{"name": name, "members": []} for name in names]}
+    values = {"groups": [{"name": name, "members": []} for name in [*odd, "", " x ", "a: b", "- x", "a, b"]]}
     path = tmp_path / "seed.yaml"
     path.write_text(dump_seed(values), encoding="utf-8", newline="")
     assert load_seed(path) == values

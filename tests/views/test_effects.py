@@ -58,8 +58,7 @@ def crowd(number: int, name: str = "Course") -> Plan:
 def test_many_contents_fit_a_comment(size: int, name: str) -> None:
     """However many and however named: the comment keeps to its size, counts the rest, and keeps the guard."""
     guards = tuple(replace(PEOPLE.guards[0], name=f"guard {n}", reason="@" * 400) for n in range(5))
-    plan = replace(crowd(300, name), guards=(*PEOPLE.guards, *guards))
-    text = plan_markdown(plan, limit=SizeLimit(size))
+    text = plan_markdown(replace(crowd(300, name), guards=(*PEOPLE.guards, *guards)), limit=SizeLimit(size))
     assert len(text.encode()) <= size
     judged(text)
     assert "Effects on people:** 41 people lose content" in text
@@ -84,8 +83,7 @@ def test_a_table_grows_with_the_room() -> None:
 
 def test_the_text_lists_every_content() -> None:
     """Nothing is cut where there is no limit; causes beyond ten are counted."""
-    text = plan_text(crowd(300))
-    assert len(re.findall(r"^ +20,000 .* Course \d+$", text, re.MULTILINE)) == 300
+    assert len(re.findall(r"^ +20,000 .* Course \d+$", plan_text(crowd(300)), re.MULTILINE)) == 300
     people = [Address.of("user", f"p{n}@acme.example") for n in range(500)]
     many = replace(LOSSES, contents=(losses("X", 500, *people),))
     assert "… and 490 more causes" in plan_text(replace(PEOPLE, effects=many))
