@@ -49,8 +49,7 @@ def main(words: list[str]) -> int:
         services = [(f"{point}={value}", 0, made_of({point: value})) for point, value in changes]
     else:
         first, _, last = given.seeds.partition("-")
-        seeds = range(int(first), int(last or first) + 1)
-        services = [(str(seed), seed, drawn(seed)) for seed in seeds]
+        services = [(str(seed), seed, drawn(seed)) for seed in range(int(first), int(last or first) + 1)]
     outcomes: list[Outcome] = []
     with Pool(given.jobs) as pool, (given.details or Path(os.devnull)).open("w", encoding="utf-8") as details:
         for label, outcome in pool.imap(played, [(*service, not given.unprobed) for service in services]):

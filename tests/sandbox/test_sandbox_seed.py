@@ -4,8 +4,8 @@ import os
 import re
 import sqlite3
 import struct
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -165,11 +165,8 @@ def test_many_threads_write_at_once(tmp_path, sandboxes):
 
     with ExitStack() as stack:
         callers = [stack.enter_context(opened(tmp_path / "w.db")) for _ in range(sandboxes)]
-        threads = [threading.Thread(target=make, args=("abcd"[n], callers[n % sandboxes].sandbox)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(make, "abcd", [callers[n % sandboxes].sandbox for n in range(4)]))
         found = callers[0].ok("GET", "/groups")["groups"]
     assert len({one["groupId"] for one in found}) == 100
     assert {one["name"] for one in found} == {f"{prefix}{number}" for prefix in "abcd" for number in range(25)}

@@ -175,8 +175,7 @@ def test_the_marker_finds_the_comment_again() -> None:
 
 def test_a_plan_that_can_be_applied_says_how() -> None:
     """The line names the digest and the consents; a plan that cannot be applied so has none."""
-    digest = plan_digest(CREATE)
-    assert f"\nlmsconf apply --expect-digest {digest}\n" in plan_markdown(CREATE)
+    assert f"\nlmsconf apply --expect-digest {plan_digest(CREATE)}\n" in plan_markdown(CREATE)
     refused = Problem(code="refusal/protected", message="it is protected")
     warned = replace(refused, severity=Severity.WARNING)
     for plan in (replace(DELETE, offline=False), replace(CREATE, problems=(warned,))):
