@@ -193,9 +193,8 @@ def _pod(machine: Machine, spec: Mapping[str, Any], template: Mapping[str, Any])
         path = Path(outside(artifact["path"], mounts))
         if not path.exists():
             return code, True
-        key = artifact.get("s3", {}).get("key", artifact["name"])
         assert ("s3" in artifact) is ("archive" in artifact), "what is read as a folder is no archive"
-        shutil.copytree(path, artifacts(machine) / key)
+        shutil.copytree(path, artifacts(machine) / artifact.get("s3", {}).get("key", artifact["name"]))
     return code, False
 
 

@@ -329,7 +329,6 @@ def test_the_next_commands_commit_the_project(tmp_path: Path, folder: str, repos
     assert lines[-1].endswith("commit -m 'Create the lmsconf project'")
     staging = "\n".join(line for line in lines if line.startswith("git") and "commit" not in line)
     subprocess.run(["sh", "-ec", staging], cwd=tmp_path, check=True, capture_output=True)
-    where = tmp_path / folder
     command = ["git", "ls-files", "--others", "--exclude-standard", "."]
-    left = subprocess.run(command, cwd=where, check=True, capture_output=True, text=True).stdout.split()
+    left = subprocess.run(command, cwd=tmp_path / folder, check=True, capture_output=True, text=True).stdout.split()
     assert left == (["mine.txt"] if folder == "." else [])

@@ -146,8 +146,7 @@ def test_a_body_has_a_length_within_bounds(served, header, status):
     parts = urlsplit(served)
     with socket.create_connection((parts.hostname, parts.port), timeout=HANGS) as connection:
         connection.sendall(b"POST /groups HTTP/1.1\r\nhost: " + parts.netloc.encode() + b"\r\n" + header + b"\r\n\r\n")
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert answer.startswith(b"HTTP/1.1 " + status)
+        assert b"".join(iter(lambda: connection.recv(65536), b"")).startswith(b"HTTP/1.1 " + status)
 
 
 def test_a_lost_answer_is_a_broken_connection(open_workspace):
