@@ -193,9 +193,8 @@ def _pod(machine: Machine, spec: Mapping[str, Any], template: Mapping[str, Any])
         path = Path(outside(artifact["path"], mounts))
         if not path.exists():
             return code, True
-        key = artifact.get("s3", {}).get("key", artifact["name"])
         assert ("s3" in artifact) is ("archive" in artifact), "what is read as a folder is no archive"
-        shutil.copytree(path, artifacts(machine) / key)
+        shutil.copytree(path, artifacts(machine) / artifact.get("s3", {}).get("key", artifact["name"]))
     return code, False
 
 
@@ -206,8 +205,7 @@ def artifacts(machine: Machine) -> Path:
 
 def filled(value: Any, values: Mapping[str, Any]) -> Any:
     """A part of a Workflow with its tags replaced; one that stands for nothing is an error, as there."""
-    text = _TAG.sub(lambda found: json.dumps(values[found[1]])[1:-1], json.dumps(value))
-    return json.loads(text)
+    return json.loads(_TAG.sub(lambda found: json.dumps(values[found[1]])[1:-1], json.dumps(value)))
 
 
 SCRIPT = ("bash", "-eo", "pipefail", "-c")

@@ -84,8 +84,7 @@ def api(words: argparse.Namespace) -> str:
         name, _, value = pair.partition("=")
         fields[name] = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
     method = words.method or ("POST" if fields else "GET")
-    found = answer(method, words.path, fields)
-    return "" if words.silent else filtered(found, words.jq)
+    return "" if words.silent else filtered(answer(method, words.path, fields), words.jq)
 
 
 def run_download(words: argparse.Namespace) -> str:

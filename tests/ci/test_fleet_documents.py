@@ -54,8 +54,7 @@ def test_gitlab_takes_the_child_pipeline(printed: Mapping[str, Any], tmp_path: P
 @pytest.mark.slow
 def test_argo_takes_the_workflow(printed: Mapping[str, Any]) -> None:
     """Models that are generated from Argo's API read it, and have a field for each key."""
-    models = pytest.importorskip("hera.workflows.models")
-    read = models.Workflow.model_validate(printed["argo"])
+    read = pytest.importorskip("hera.workflows.models").Workflow.model_validate(printed["argo"])
     assert json.loads(read.model_dump_json(exclude_none=True, by_alias=True)) == printed["argo"]
 
 

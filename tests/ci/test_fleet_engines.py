@@ -81,8 +81,7 @@ def test_gitlab(machine: Machine) -> None:
 
 def test_argo(machine: Machine) -> None:
     """Shards that failed leave their folders, and a last step collects; it fails, so the Workflow does too."""
-    workflow = document(machine, "argo", "--shards", "3", "--image", IMAGE)
-    phase, codes = run_workflow(machine, workflow)
+    phase, codes = run_workflow(machine, document(machine, "argo", "--shards", "3", "--image", IMAGE))
     assert phase == "Failed"
     assert sorted(codes.values()) == [0, ERROR, ERROR, UNREACHABLE]
     assert codes["collect"] == ERROR
@@ -131,8 +130,7 @@ def test_the_script_for_kubernetes(machine: Machine) -> None:
     kubectl = machine.root / "bin" / "kubectl"
     kubectl.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "kubectl.py"} "$@"\n')
     kubectl.chmod(0o755)
-    script = machine.project / "fleet"
-    shutil.copytree(CI / "kubernetes", script)
+    shutil.copytree(CI / "kubernetes", machine.project / "fleet")
     paths = f"{kubectl.parent}:{environment()['PATH']}"
     for shards in ("3", "2"):
         words = ["sh", "fleet/fleet.sh", IMAGE, shards]

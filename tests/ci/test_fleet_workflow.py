@@ -33,8 +33,7 @@ class Repository(Actions):
 
     def review(self, branch: str, *, fork: bool = False) -> dict[str, JobResult]:
         """Run what a pull request runs."""
-        head = git(self.clone, "rev-parse", "HEAD")
-        return self.requested(WORKFLOW, f"refs/heads/{branch}", head, fork=fork)
+        return self.requested(WORKFLOW, f"refs/heads/{branch}", git(self.clone, "rev-parse", "HEAD"), fork=fork)
 
     def add(self, name: str, text: str) -> None:
         """Add lines to a file."""

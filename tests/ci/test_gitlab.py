@@ -55,8 +55,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     sandbox, folder = fill_if_empty(Sandbox(), tmp_path / "seed.yaml"), tmp_path / "lms"
     with ExitStack() as stack:
         stack.callback(sandbox.close_workspace)
-        server = stack.enter_context(serve(sandbox))
-        lmsconf(tmp_path, "init", "lms", "--url", server.url, "--ci", "gitlab", code=0)
+        lmsconf(tmp_path, "init", "lms", "--url", stack.enter_context(serve(sandbox)).url, "--ci", "gitlab", code=0)
         git(folder, "init", "--quiet")
         commit(folder)
         git(folder, "checkout", "--quiet", "-b", "officers")
@@ -86,8 +85,7 @@ def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     with Client("http://sandbox", "sandbox", transport=pipeline.sandbox) as client:
         client.call("manual-groups.remove-member", path={"groupId": "g-1", "userId": "u-1"})
     assert pipeline("drift", **keys) == ExitCode.CHANGES
-    cases = junitparser.JUnitXml.fromfile(str(pipeline.folder / "drift.xml"))
-    assert cases.failures == 1
+    assert junitparser.JUnitXml.fromfile(str(pipeline.folder / "drift.xml")).failures == 1
     assert '{"create": 1, "update": 0, "delete": 0}\n' in pipeline.log
     assert "Safety officers" in (pipeline.folder / "plan.html").read_text(encoding="utf-8")
     assert "bo.ek" not in pipeline.log

@@ -83,8 +83,7 @@ class Team(Actions):
     @property
     def groups(self) -> dict[str, str]:
         """The live groups: name → id."""
-        rows = self.hand("manual-groups.list")["groups"]
-        return {row["name"]: row["groupId"] for row in rows}
+        return {row["name"]: row["groupId"] for row in self.hand("manual-groups.list")["groups"]}
 
     @property
     def comment(self) -> str:
@@ -260,8 +259,7 @@ def test_a_guard_is_allowed_by_its_number(team: Team) -> None:
     team.push("main", "manifests/club.yaml", "absent: {groups: [Book club]}\nx-why: guarded\n")
     text = (team.clone / "lmsconf.yaml").read_text(encoding="utf-8")
     team.push("main", "lmsconf.yaml", text + "guards: {deletes: {count: 0}}\n")
-    stopped = team.apply()
-    digest = digest_of(stopped)
+    digest = digest_of(team.apply())
     injected = ("deletes=1; touch owned", "$(touch owned)", "deletes=1 --auto-approve", "deletes=1\ntouch owned", "*")
     for wrong in ("", "deletes=2", *injected):
         ran = team.apply(digest=digest, allow=wrong)

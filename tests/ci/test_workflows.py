@@ -111,8 +111,7 @@ def test_jobs_have_what_they_need_and_no_more(path: Path) -> None:
     assert yaml.safe_load(text_of(path))["permissions"] == {}
     for name, job in jobs(path):
         assert job["permissions"]["contents"] == "read", name
-        uses_secrets = "secrets." in yaml.safe_dump(job)
-        assert uses_secrets is ("environment" in job), name
+        assert ("secrets." in yaml.safe_dump(job)) is ("environment" in job), name
         assert job["steps"][0]["with"]["persist-credentials"] is False, name
 
 

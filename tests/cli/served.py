@@ -17,8 +17,7 @@ S = TypeVar("S", bound=Sandbox)
 def quickstart(folder: Path) -> Path:
     """A copy of the quickstart below that folder, in which nothing has run."""
     example = Path(__file__).parent.parent.parent / "examples" / "quickstart"
-    ran = shutil.ignore_patterns("*.db*", ".lmsconf")
-    return Path(shutil.copytree(example, folder / "quickstart", ignore=ran))
+    return Path(shutil.copytree(example, folder / "quickstart", ignore=shutil.ignore_patterns("*.db*", ".lmsconf")))
 
 
 @contextmanager

@@ -161,16 +161,14 @@ def test_the_table_says_what_the_commands_say(name: str) -> None:
 
 def test_every_error_of_ours_has_an_exit_code() -> None:
     """No class of errors gives 0."""
-    kinds = [LmsconfError, *LmsconfError.__subclasses__()]
-    assert all(kind.exit is not ExitCode.OK for kind in kinds)
+    assert all(kind.exit is not ExitCode.OK for kind in [LmsconfError, *LmsconfError.__subclasses__()])
 
 
 def test_commands_of_other_tools_are_none_of_ours() -> None:
     """A word that is a command, or becomes one, needs no hint what to run in its place."""
     assert not COMMANDS.keys() & COMMANDS_ELSEWHERE.keys()
     for name, hint in COMMANDS_ELSEWHERE.items():
-        named = set(re.findall(r"\blmsconf ([a-z]+)", hint))
-        assert named <= COMMANDS.keys(), name
+        assert set(re.findall(r"\blmsconf ([a-z]+)", hint)) <= COMMANDS.keys(), name
 
 
 # A command starts quickly: it imports no library and no package that it does not use.

@@ -58,8 +58,7 @@ def test_an_unknown_word(asked: str, said: str, hint: str) -> None:
 
 def test_what_is_printed(tmp_path: Path) -> None:
     """For a person the keys with their meaning; for a script the same as a document."""
-    said = lmsconf(tmp_path, "explain", "smart_group.conditions").out
-    assert said.startswith(
+    assert lmsconf(tmp_path, "explain", "smart_group.conditions").out.startswith(
         "smart_groups.conditions: list of mapping\n\n  Conditions; people must meet all of them.\n\nKeys:\n  field "
     )
     document = lmsconf(tmp_path, "explain", "group", "--format", "json").document

@@ -182,8 +182,7 @@ LIVE = ["https://lms.example/api", "live", "LMSCONF_K", "UTC", "none"]
 @pytest.mark.parametrize("number", range(len(LIVE) + 1))
 def test_an_end_of_input_is_a_no(tmp_path: Path, number: int) -> None:
     """Whoever goes away at any of the questions has begun nothing, and is told so."""
-    shown = answered(tmp_path, ExitCode.ERROR, *LIVE[:number], "\x04")
-    assert "nothing was written" in " ".join(shown.split())
+    assert "nothing was written" in " ".join(answered(tmp_path, ExitCode.ERROR, *LIVE[:number], "\x04").split())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -324,14 +323,12 @@ def test_the_next_commands_commit_the_project(tmp_path: Path, folder: str, repos
     if repository:
         subprocess.run([*git, "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / "mine.txt").write_text("not of the project")
-    ran = lmsconf(tmp_path, "init", folder, "--schemas", "--ci", "github")
-    *_, block = ran.err.partition("\nNext:\n")
+    *_, block = lmsconf(tmp_path, "init", folder, "--schemas", "--ci", "github").err.partition("\nNext:\n")
     lines = [line.strip() for line in block.splitlines()]
     assert [line.split()[0] for line in lines] == ["lmsconf"] * 3 + ["git"] * (2 if repository else 3)
     assert lines[-1].endswith("commit -m 'Create the lmsconf project'")
     staging = "\n".join(line for line in lines if line.startswith("git") and "commit" not in line)
     subprocess.run(["sh", "-ec", staging], cwd=tmp_path, check=True, capture_output=True)
-    where = tmp_path / folder
     command = ["git", "ls-files", "--others", "--exclude-standard", "."]
-    left = subprocess.run(command, cwd=where, check=True, capture_output=True, text=True).stdout.split()
+    left = subprocess.run(command, cwd=tmp_path / folder, check=True, capture_output=True, text=True).stdout.split()
     assert left == (["mine.txt"] if folder == "." else [])

@@ -122,8 +122,7 @@ def test_a_masked_plan_cannot_be_applied(project: Project) -> None:
     document = json.loads(text)
     assert (document["masked"], document["seal"], document["fingerprints"]) == (True, "", {})
     schema_validator("plan").validate(document)
-    refused = lmsconf(project.root, "apply", "masked.json", code=3).err
-    assert "with masked people, and cannot be applied" in refused
+    assert "with masked people, and cannot be applied" in lmsconf(project.root, "apply", "masked.json", code=3).err
     lmsconf(project.root, "snapshot", "all.json", code=0)
     masked(project, "show", "all.json", "--format", "json", code=64)
     masked(project, "show", "all.json", code=0)
@@ -154,8 +153,7 @@ def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(project: Pro
     (failed,) = [event["reason"] for event in events if event.get("status") == "failed" and "reason" in event]
     assert failed.endswith("answered 400: (masked)")
     if format == "json":
-        outcomes = json.loads(out)["outcomes"]
-        assert sorted(outcome["status"] for outcome in outcomes) == ["done", "failed"]
+        assert sorted(outcome["status"] for outcome in json.loads(out)["outcomes"]) == ["done", "failed"]
     elif format == "html":
         assert out.rstrip().endswith("</html>")
 
@@ -168,8 +166,7 @@ def test_events_show_nobody(project: Project, command: tuple[str, ...]) -> None:
     text = (project.root / "seen.jsonl").read_text()
     shows_nobody(text)
     assert {"start", "problem", "end"} < {json.loads(line)["type"] for line in text.splitlines()}
-    last = masked(project, *command, "--events", "-").out.splitlines()[-1]
-    assert json.loads(last)["type"] == "end"
+    assert json.loads(masked(project, *command, "--events", "-").out.splitlines()[-1])["type"] == "end"
 
 
 # Nothing that lmsconf says of a failure holds a key.

@@ -110,8 +110,7 @@ def test_prose_is_wrapped_at_words(project: Path) -> None:
 
 def test_colours_outlast_the_wrapping(project: Path) -> None:
     """Each line of a bold sentence is bold, as pagers want it; a severity is coloured though its line is wrapped."""
-    streams = ("stdin", "stdout")
-    shown = at_terminal(project, "plan", "--no-pager", columns=40, streams=streams, env=TERM)[1]
+    shown = at_terminal(project, "plan", "--no-pager", columns=40, streams=("stdin", "stdout"), env=TERM)[1]
     first, second = "Effects on people: nobody loses content,", "  11 must take what was optional, 3 gain"
     assert f"\x1b[1m{first}\x1b[0m\n\x1b[1m{second}\x1b[0m\n" in shown
     _, shown = at_terminal(project, "show", "a file that is not there.json", columns=40, env=TERM)
@@ -125,8 +124,7 @@ def test_an_error_is_wrapped_and_its_command_is_not(project: Path) -> None:
     _, shown = at_terminal(project, "pln", "--workspace", "nowhere", columns=40, env=env)
     assert "  See: lmsconf --help" in shown.splitlines()
     assert all(len(line) <= 40 for line in shown.splitlines())
-    file = project / "plan.json"
-    saved = json.loads(file.read_text())
+    saved = json.loads((project / "plan.json").read_text())
     (project / "cut.json").write_text(json.dumps({**saved, "digest": "0" * 64}))
     _, shown = at_terminal(project, "show", "cut.json", columns=40, env=env)
     assert max(len(line) for line in shown.splitlines()) <= 80

@@ -70,8 +70,7 @@ def test_once_a_minute_the_rate_and_what_is_left_are_told(
     """At one request in two seconds: about five minutes, so five lines, whose estimates come true."""
     faults = RateLimitFaults(clock, bucket(clock, 0.5, 10))
     limit_sandboxes(monkeypatch, clock, faults)
-    err = lmsconf(project, *command, code=ExitCode.OK).err
-    told = limits(err)
+    told = limits(lmsconf(project, *command, code=ExitCode.OK).err)
     assert 3 <= len(told) <= 6
     assert {match[1] for match in told} == {"Reading the workspace"}
     assert all(0.4 <= float(match[2]) <= 0.6 for match in told)
@@ -113,8 +112,7 @@ def test_a_pause_that_the_service_asks_for_is_told_and_waited(
         return 0.0
 
     limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, window))
-    err = lmsconf(project, "plan", code=ExitCode.OK).err
-    told = [line for line in err.splitlines() if "resuming" in line]
+    told = [line for line in lmsconf(project, "plan", code=ExitCode.OK).err.splitlines() if "resuming" in line]
     ends = datetime.fromtimestamp(NOON + 600).astimezone().strftime("%H:%M")
     assert told[0] == f"Reading the workspace: the service asks to wait 10 minutes; resuming at {ends}"
     assert told[1] == f"Reading the workspace: still waiting for the service, 9 minutes more; resuming at {ends}"

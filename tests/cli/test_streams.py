@@ -68,11 +68,9 @@ def wanted(folder: Path) -> int:
 @pytest.mark.sampled
 def test_closed_streams(project: Path) -> None:
     """Without stdin nobody can be asked: exit 64. What goes to a closed stream is lost, and nothing else."""
-    ran = shell(project, "lmsconf apply <&-", ExitCode.USAGE)
-    assert b"there is no terminal to ask for approval" in ran.stderr
+    assert b"there is no terminal to ask for approval" in shell(project, "lmsconf apply <&-", ExitCode.USAGE).stderr
     assert wanted(project) == 2
-    planned = shell(project, "lmsconf plan --format json 2>&-", ExitCode.OK)
-    assert json.loads(planned.stdout)["summary"]["create"] == 2
+    assert json.loads(shell(project, "lmsconf plan --format json 2>&-", ExitCode.OK).stdout)["summary"]["create"] == 2
     shell(project, "lmsconf apply --auto-approve >&-", ExitCode.OK)
     assert wanted(project) == 0
     shell(project, "lmsconf plan --detailed-exitcode <&- >&- 2>&-", ExitCode.OK)
@@ -103,8 +101,7 @@ def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> 
 def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str) -> None:
     """The workspace is changed, so the message says that, and where it can be read."""
     (project / "full").symlink_to("/dev/full")
-    ran = shell(project, f"lmsconf apply --auto-approve --format json {to}", ExitCode.ERROR)
-    said = ran.stderr.decode()
+    said = shell(project, f"lmsconf apply --auto-approve --format json {to}", ExitCode.ERROR).stderr.decode()
     assert "cannot be written: No space left on device. The run itself ended with exit code 0: Apply complete!" in said
     assert "lmsconf runs latest" in said
     assert wanted(project) == 0

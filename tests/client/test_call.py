@@ -242,8 +242,7 @@ def test_a_request_has_so_long_to_connect_and_to_be_silent(seconds: float, silen
 
 def test_errors_show_a_safe_excerpt() -> None:
     """At most 300 characters of a body are shown, on one line, with nothing that a terminal would act upon."""
-    body = "\x1b[31mno\r\n\u202eevil\u2028" + "x" * 5_000
-    error = failure(WRITE, raw(400, body.encode()))
+    error = failure(WRITE, raw(400, ("\x1b[31mno\r\n\u202eevil\u2028" + "x" * 5_000).encode()))
     assert error.body is not None
     assert error.body.startswith("\\u001b[31mno\\u000d\\u000a\\u202eevil\\u2028xxx")
     assert error.body.count("x") < 300

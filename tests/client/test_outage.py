@@ -102,8 +102,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
             one_call(by)
 
     with WorkerPool(group.client, parallelism=8) as pool:
-        jobs = [pool.submit(job) for _ in range(8)]
-        for one in jobs:
+        for one in [pool.submit(job) for _ in range(8)]:
             one.result()
         gate.abort()
         for one in [pool.submit(job) for _ in range(200)]:

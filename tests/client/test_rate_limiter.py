@@ -295,8 +295,7 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
         answer = pages("users", "userId", map(str, range(rows)), total="matchCount")
 
         def counted(request: httpx.Request, answer: Answering = answer) -> httpx.Response:
-            page = json.loads(answer(request).content)
-            return said(200, page | {"matchCount": 2_500})
+            return said(200, json.loads(answer(request).content) | {"matchCount": 2_500})
 
         with WorkerPool(
             lambda: client(network=Network(answering=counted)), parallelism=8, progress=told.append

@@ -117,8 +117,7 @@ def test_what_limits_the_rate(status: int, has_responded: bool, retry_after: str
 def test_a_long_wait_that_the_service_asks_for_is_waited() -> None:
     """Five minutes, and then ten: the answer after them counts, whatever a run without such a word would wait."""
     clock = Clock()
-    long = [said(429, None, Retry_After="300"), said(503, None, Retry_After="600")]
-    assert times(*long, FINE, clock=clock) == 3
+    assert times(said(429, None, Retry_After="300"), said(503, None, Retry_After="600"), FINE, clock=clock) == 3
     assert clock.time - 1_000.0 == pytest.approx(900.0)
 
 

@@ -158,8 +158,7 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
             # A reset can be quicker than the end of the handshake, and then nothing was sent.
             assert type(error) is kind or (name == "reset at accept" and type(error) is Unreachable)
             assert error.message.split(": ", 1)[1]
-            late = error.message.endswith(("timed out", "no complete response within 1 s"))
-            assert late == (name in ENDLESS)
+            assert error.message.endswith(("timed out", "no complete response within 1 s")) == (name in ENDLESS)
 
 
 WHOLE: dict[str, bytes] = {
@@ -371,8 +370,7 @@ def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monk
 @pytest.mark.sampled
 def test_nothing_is_sent_through_a_proxy_that_refuses(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write is not open then: the error names the variable, and not the password in it."""
-    refused = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"
-    with tunnelling(service, refused) as (proxy, connects, _):
+    with tunnelling(service, b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n") as (proxy, connects, _):
         monkeypatch.setenv("HTTPS_PROXY", f"http://me:s3cret@{proxy}")
         with (
             Client("https://lms.invalid/api", CANARY, retry=Clock().retry(max_attempts=2)) as by,

@@ -82,8 +82,7 @@ def test_an_edit_changes_only_what_it_must(stage: ServedProject, edit: Edit, spe
     ran = stage("drift", *edit.accepted)
     assert (ran.code, ran.writes) == (0, []), ran.err
     assert path.read_bytes().decode() == SPELT[spelt](edit.after)
-    again = stage("drift", *edit.accepted, code=1)
-    assert "no difference has this address" in again.err
+    assert "no difference has this address" in stage("drift", *edit.accepted, code=1).err
 
 
 @pytest.mark.parametrize("typed", ["group/Zebra *", "groups/Zebra *", "Zebra *", "group Zebra *"])
@@ -142,8 +141,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
         assert project.without_refused_edits() == before
         draft = project.accept(patterns)
         after = load_manifests(stage.settings, drafts=draft.after)
-        drift = stage.workspace.drift_from_snapshot(snapshot, after)
-        assert drift.findings == ()
+        assert stage.workspace.drift_from_snapshot(snapshot, after).findings == ()
         assert stage.workspace.plan_offline(after, stage.settings.policy, snapshot).changes == ()
         for name, text in files.items():
             new = draft.after.get(f"manifests/{name}", text.encode()).decode()
@@ -229,8 +227,7 @@ def narrowed(row: Any, dice: Dice) -> Any:
     if len(conditions) > 1 and dice.chance(2):
         conditions.pop(dice.number(0, len(conditions) - 1))
     elif conditions and len(conditions[0].choices) > 1:
-        some = dice.some(sorted(conditions[0].choices), least=1)
-        conditions[0] = replace(conditions[0], choices=frozenset(some))
+        conditions[0] = replace(conditions[0], choices=frozenset(dice.some(sorted(conditions[0].choices), least=1)))
     return tuple(conditions)
 
 
@@ -296,8 +293,7 @@ def test_all_files_or_none(stage: ServedProject) -> None:
 def test_the_diff_is_shown_as_git_reads_it(stage: ServedProject) -> None:
     """Paths are those in the project, and a last line without a line break is said to be so."""
     stage.write("groups:\n  - name: Team\n    managers: []")
-    ran = stage("drift", "--accept", "group/Team")
-    assert ran.out == (
+    assert stage("drift", "--accept", "group/Team").out == (
         "--- a/manifests/all.yaml\n+++ b/manifests/all.yaml\n@@ -1,3 +1,3 @@\n groups:\n   - name: Team\n"
         "-    managers: []\n\\ No newline at end of file\n+    managers: [cy@x.se]\n\\ No newline at end of file\n"
     )

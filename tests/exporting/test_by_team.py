@@ -42,8 +42,7 @@ def project(tmp_path: Path) -> Project:
 
 def files(root: Path) -> dict[str, list[str]]:
     """File → the addresses that it declares."""
-    folder = root / "manifests"
-    found = load_folder(folder, root)
+    found = load_folder(root / "manifests", root)
     assert not [one for one in found.problems if one.is_error]
     by_file: dict[str, list[str]] = {}
     for one in found.declared:
@@ -111,8 +110,7 @@ def test_what_cannot_be_split_by(by: str, said: str, project: Project) -> None:
 def test_too_many_teams(tmp_path: Path) -> None:
     """More folders than anybody would read are refused."""
     seed = yaml.safe_dump({"groups": [{"name": f"{number} - x", "members": []} for number in range(201)]})
-    project = Project(tmp_path, seed, "")
-    assert "201 folders" in lmsconf(project.root, "export", "--by", "prefix: - ", code=1).err
+    assert "201 folders" in lmsconf(Project(tmp_path, seed, "").root, "export", "--by", "prefix: - ", code=1).err
 
 
 def test_a_link_is_not_followed(project: Project, tmp_path: Path) -> None:

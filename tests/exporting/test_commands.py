@@ -30,8 +30,7 @@ def test_an_export_reads_as_a_person_would_have_written_it(tmp_path: Path, seed:
     """
     root = Project(tmp_path, text_of(__file__, f"commands_{seed}.yaml"), OPTIONS).root
     ran = lmsconf(root, "export", *options.split(), code=0)
-    files = sorted((root / "manifests").iterdir())
-    written = "\n".join(f"## {path.name}\n{path.read_text()}" for path in files)
+    written = "\n".join(f"## {path.name}\n{path.read_text()}" for path in sorted((root / "manifests").iterdir()))
     assert written == text_of(__file__, f"commands_{seed}_exported.yaml")
     if seed == "seed":
         assert "left out: group/Twice (id g-4): another resource has its name" in ran.err

@@ -37,8 +37,7 @@ def annotations(found: str) -> list[str]:
         ",".join([one[1], *(pair.partition("=")[0] for pair in one[2].split(","))]) if one else "no command"
         for one in commands
     ]
-    data = "\n".join(one[3] for one in commands if one)
-    return [*names, *text(data), *RAW.findall(found)]
+    return [*names, *text("\n".join(one[3] for one in commands if one)), *RAW.findall(found)]
 
 
 _ANNOTATION = re.compile(r"::(error|warning|notice) ((?:\w+=[^:,]*,)*\w+=[^:,]*)::(.*)")
@@ -190,8 +189,7 @@ ODD = [
 
 def _all() -> Iterator[str]:
     """Each by itself, and then those that act in pairs, so that what ends one cannot begin the next."""
-    singles = [*TERMINAL, *UNSEEN, *COMMANDS, *MARKDOWN, *HTML, *FORMULAS, *ODD]
-    yield from singles
+    yield from [*TERMINAL, *UNSEEN, *COMMANDS, *MARKDOWN, *HTML, *FORMULAS, *ODD]
     yield from (f"{one}{other}" for one, other in zip(MARKDOWN, reversed(HTML), strict=False))
 
 

@@ -193,8 +193,7 @@ thorough = settings(suppress_health_check=[HealthCheck.too_slow])
 @given(manifest=files, people=tables)
 def test_manifests(manifest: bytes, people: bytes) -> None:
     """Any manifest beside any list of people is read to the end, and what is wrong has a place."""
-    told = _read(PROJECT, manifest, people)
-    assert all(problem.source for problem in told.problems)
+    assert all(problem.source for problem in _read(PROJECT, manifest, people).problems)
 
 
 @thorough

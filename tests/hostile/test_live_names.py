@@ -212,8 +212,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             repository.execute(course, f"c-{number}", name, name)
     headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
     for name in LIVE:
-        body = json.dumps({"name": name}).encode()
-        assert sandbox.answer("POST", "/groups", "", headers, body).status < 300
+        assert sandbox.answer("POST", "/groups", "", headers, json.dumps({"name": name}).encode()).status < 300
     sandbox.close_workspace()
     return root
 

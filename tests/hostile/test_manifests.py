@@ -157,8 +157,7 @@ def test_controls_in_every_text(text: str, refuses_escapes: bool, tmp_path: Path
     for code in FORBIDDEN:
         escape = f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
         for written, expected in ((f'"a{chr(code)}b"', "yaml/character"), (f'"a{escape}b"', "manifest/character")):
-            found = loaded(tmp_path, text % written)
-            told = [one for one in found.problems if one.code.endswith("/character")]
+            told = [one for one in loaded(tmp_path, text % written).problems if one.code.endswith("/character")]
             assert [one.code for one in told] == ([expected] if refuses_escapes or expected.startswith("yaml") else [])
             for problem in told:
                 assert f"U+{code:04X}" in problem.message

@@ -67,9 +67,8 @@ def smart(number: int) -> dict[str, object]:
 
 
 def field(number: int) -> dict[str, object]:
-    choices = [{"choiceId": "ch-1", "name": "SE"}]
     ids = {"id": f"f-{number}", "customFieldId": f"f-{number}"}
-    return {**ids, "name": "Country", "type": "CHOICE", "choices": choices}
+    return {**ids, "name": "Country", "type": "CHOICE", "choices": [{"choiceId": "ch-1", "name": "SE"}]}
 
 
 def content(number: int) -> dict[str, object]:

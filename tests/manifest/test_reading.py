@@ -70,8 +70,7 @@ def test_every_document_of_a_stream() -> None:
 
 def test_places() -> None:
     """Every value, key and item is found where it stands, in characters, also behind letters of several bytes."""
-    text = "å: {ö: [x, Ärlig], name: n}\nlist:\n  - a: 1\n    b: null\n  - two\n"
-    (places,) = read_yaml("a.yaml", text).documents
+    (places,) = read_yaml("a.yaml", "å: {ö: [x, Ärlig], name: n}\nlist:\n  - a: 1\n    b: null\n  - two\n").documents
     assert places.at() == SourceLocation("a.yaml", 1, 1)
     assert places.at("å", "ö", 1) == SourceLocation("a.yaml", 1, 12)
     assert places.key("å", "name") == SourceLocation("a.yaml", 1, 20)
@@ -142,8 +141,7 @@ def test_without_libyaml() -> None:
         "bad = read_yaml('a.yaml', 'groups:\\n  - name: @home\\n')\n"
         "print(bad.problems[0].message, bad.problems[0].source)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == (
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == (
         f"[{{'a': [1, {{'b': 'x'}}]}}, {{'c': 'yes', 'd': 'yes'}}] {1 << 32 | 9}\n"
         'a text cannot begin with "@" a.yaml:2:11\n'
     )

@@ -354,14 +354,12 @@ def test_damaged_parts(tmp_path: Path) -> None:
         words = parts[name].split(b'"')
         for _ in range(3):
             words[chance.randrange(len(words) // 2) * 2 + 1 if len(words) > 2 else 0] = chance.choice(XML_DAMAGE)
-        found = read(tmp_path, zipped(parts | {name: b'"'.join(words)}))
-        assert all(problem.hint for problem in found.problems)
+        assert all(problem.hint for problem in read(tmp_path, zipped(parts | {name: b'"'.join(words)})).problems)
 
 
 def test_places_in_documents(tmp_path: Path) -> None:
     """JSON has the sheet beside line and column; annotations say the cell, which no line of a text file is."""
-    it = Project(tmp_path)
-    it.write("groups: [{name: G, members: {file: p.xlsx, column: email}}]\n")
+    Project(tmp_path).write("groups: [{name: G, members: {file: p.xlsx, column: email}}]\n")
     (tmp_path / "manifests" / "p.xlsx").write_bytes(grid("email\nbo"))
     problems = lmsconf(tmp_path, "validate", "--format", "json", code=ExitCode.ERROR).document["problems"]
     (problem,) = [one for one in problems if one["code"] == "people/address"]

@@ -1,7 +1,7 @@
 """What the API specification leaves to each service: the points of points.yaml, a draw, and the forms of answers."""
 
 import random
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,11 +14,6 @@ TABLE: Final[Mapping[str, Sequence[Value]]] = yaml.safe_load(
 """Point → its values, the first as the sandbox has it."""
 NAMES: Final = [point for point in TABLE if "." in point]
 """Points that are names of parts of bodies."""
-ANSWERS: Final = (
-    *("answer_key", "answer_choice", "answer_multi", "answer_text", "clear_choice", "clear_multi", "clear_text"),
-    *("answer_omitted", "answer_shown", "answer_none"),
-)
-"""The points of answers to custom fields."""
 
 
 class Points:
@@ -36,11 +31,10 @@ class Points:
         return {point: value for point, value in vars(self).items() if value != TABLE[point][0]}
 
 
-def drawn(seed: int, *, settled: Set[str] = frozenset()) -> Points:
-    """The service of a seed. settled: points that keep their first value, whatever is drawn."""
+def drawn(seed: int) -> Points:
+    """The service of a seed."""
     dice = random.Random(seed)  # noqa: S311  no secret
-    chosen = {point: dice.choice(values) for point, values in TABLE.items()}
-    return made_of({point: value for point, value in chosen.items() if point not in settled})
+    return made_of({point: dice.choice(values) for point, values in TABLE.items()})
 
 
 def made_of(chosen: Mapping[str, Value]) -> Points:

@@ -203,8 +203,7 @@ def play(project: Project) -> Outcome:
         code, output = project.run("apply", str(project.folder / "undo.json"))
         outcome.calls = [str(one) for one in service.asked[asked:]]
     now = facts(service)
-    gave = bare(has) - bare(had)
-    outcome.lost = sorted(bare(has) - bare(now) - gave)
+    outcome.lost = sorted((bare(had) & bare(has)) - bare(now))
     if code != 0:
         return outcome.ends("undo", code, output, "stopped" if photo(service) == before else "part")
     if missing := sorted(fact for fact in had - now if fact not in project.announced):

@@ -170,8 +170,7 @@ class RandomService(Sandbox):
     def _within(self, method: str, path: str, body: Row | None = None, query: str = "") -> Any:
         """What the sandbox within answers. Raises Refused."""
         headers = {**self._headers, "content-type": "application/json"}
-        sent = b"" if body is None else json.dumps(body).encode()
-        answer = super().answer(method, path, query, headers, sent)
+        answer = super().answer(method, path, query, headers, b"" if body is None else json.dumps(body).encode())
         if answer.status < 300:
             return json.loads(answer.body) if answer.body else None
         reason = json.loads(answer.body)["message"]
@@ -280,11 +279,10 @@ class RandomService(Sandbox):
             row["customFields"] = shown_answers(self.points, fields, given)
         if "memberOfGroups" in row:
             words = dict(zip(_TYPES, str(self.points.group_types).split(), strict=False))
-            smart = self._rows("SELECT id, name FROM groups WHERE kind = 'SMART_GROUP' ORDER BY seq")
             held = [one for one in row["memberOfGroups"] if one["groupType"] == "GROUP"]
             if row["userId"] in self._archived() and self.points.past_members == "absent":
                 held, row["managerOfGroups"] = [], []
-            for id, name in smart:
+            for id, name in self._rows("SELECT id, name FROM groups WHERE kind = 'SMART_GROUP' ORDER BY seq"):
                 if row["userId"] in members[str(id)]:
                     held.append({"groupId": id, "groupType": "SMART_GROUP", "name": name})
             held = [one | {"groupType": words[one["groupType"]]} for one in held]
@@ -626,8 +624,7 @@ def _answers(repository: Repository, person: str) -> dict[str, list[str] | str]:
     """Field → the ids of the choices, or the text."""
     given: dict[str, list[str] | str] = {}
     for field, choice, text in repository.rows("SELECT field, choice, text FROM answers WHERE person = ?", person):
-        before = given.get(str(field), [])
-        given[str(field)] = str(text) if not choice else [*before, str(choice)]
+        given[str(field)] = str(text) if not choice else [*given.get(str(field), []), str(choice)]
     return given
 
 

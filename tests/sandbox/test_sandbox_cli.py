@@ -30,8 +30,7 @@ def lmsconf(tmp_path, monkeypatch, capsys):
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
 
     def command(*arguments: str) -> tuple[int, str, str]:
-        code = run_command_line(app, ["sandbox", *arguments])
-        return (code, *capsys.readouterr())
+        return (run_command_line(app, ["sandbox", *arguments]), *capsys.readouterr())
 
     return command
 
@@ -180,8 +179,7 @@ def test_the_project_names_the_workspace(lmsconf, tmp_path):
 
 def test_an_answer_is_late(open_workspace):
     """A delay comes before the answer, which is otherwise right."""
-    api = open_workspace(faults=FaultScript(Fault(delay=0.05)))
-    answer = api.call("GET", "/groups")
+    answer = open_workspace(faults=FaultScript(Fault(delay=0.05))).call("GET", "/groups")
     assert answer.status_code == 200
     assert answer.elapsed.total_seconds() >= 0.05
 

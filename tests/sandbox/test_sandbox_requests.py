@@ -25,9 +25,8 @@ TARGET = {"contentId": "c-1", "targetId": "g-1", "targetType": "GROUP"}
 @pytest.mark.parametrize("path", ["/users", "/groups/g-1", "/nowhere"])
 def test_a_credential_is_required(api, given, path):
     """Every request needs `Authorization: Bearer` with the right credential; without it nothing else is looked at."""
-    headers = [] if given is None else [(b"authorization", given.encode())]
     with httpx.Client(transport=api.sandbox, base_url="http://sandbox") as client:
-        answer = client.delete(path, headers=headers)
+        answer = client.delete(path, headers=[(b"authorization", given.encode())] if given is not None else [])
     assert answer.status_code == 401
     assert answer.json()["error"] == "unauthorized"
     assert api.ok("GET", "/groups")["groups"]
@@ -147,16 +146,14 @@ def test_a_body_has_a_length_within_bounds(served, header, status):
     parts = urlsplit(served)
     with socket.create_connection((parts.hostname, parts.port), timeout=HANGS) as connection:
         connection.sendall(b"POST /groups HTTP/1.1\r\nhost: " + parts.netloc.encode() + b"\r\n" + header + b"\r\n\r\n")
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert answer.startswith(b"HTTP/1.1 " + status)
+        assert b"".join(iter(lambda: connection.recv(65536), b"")).startswith(b"HTTP/1.1 " + status)
 
 
 def test_a_lost_answer_is_a_broken_connection(open_workspace):
     """Where a fault loses the answer, the client sees the connection break, and the change is made."""
     api = open_workspace(faults=FaultScript(Fault(operation="manual-groups.create", lose_answer=True)))
-    headers = {"authorization": "Bearer sandbox"}
     with serve(api.sandbox) as server, pytest.raises(httpx.RemoteProtocolError):
-        httpx.post(f"{server.url}/groups", json={"name": "New"}, headers=headers)
+        httpx.post(f"{server.url}/groups", json={"name": "New"}, headers={"authorization": "Bearer sandbox"})
     assert len(api.ok("GET", "/groups")["groups"]) == 2
 
 

@@ -4,8 +4,8 @@ import os
 import re
 import sqlite3
 import struct
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -117,8 +117,7 @@ def test_a_made_up_workspace_has_the_size_asked_for():
 def test_a_seed_file_reads_as_it_was_written(tmp_path):
     """What is written as YAML reads back the same, for any reader, also where text looks like something else."""
     odd = ["NO", "true", "null", "12", "1e3", "#c", "é\u2028\x85\ufeff😀", '"', "~", "Y", "[x]"]
-    names = [*odd, "", " x ", "a: b", "- x", "a, b"]
-    values = {"groups": [{"name": name, "members": []} for name in names]}
+    values = {"groups": [{"name": name, "members": []} for name in [*odd, "", " x ", "a: b", "- x", "a, b"]]}
     path = tmp_path / "seed.yaml"
     path.write_text(dump_seed(values), encoding="utf-8", newline="")
     assert load_seed(path) == values
@@ -166,11 +165,8 @@ def test_many_threads_write_at_once(tmp_path, sandboxes):
 
     with ExitStack() as stack:
         callers = [stack.enter_context(opened(tmp_path / "w.db")) for _ in range(sandboxes)]
-        threads = [threading.Thread(target=make, args=("abcd"[n], callers[n % sandboxes].sandbox)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(make, "abcd", [callers[n % sandboxes].sandbox for n in range(4)]))
         found = callers[0].ok("GET", "/groups")["groups"]
     assert len({one["groupId"] for one in found}) == 100
     assert {one["name"] for one in found} == {f"{prefix}{number}" for prefix in "abcd" for number in range(25)}

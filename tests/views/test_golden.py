@@ -173,8 +173,7 @@ def test_a_real_consumer_reads_the_junit_file(name: str) -> None:
 @pytest.mark.parametrize("name", DRIFTS)
 def test_a_model_of_the_standard_reads_the_sarif_file(name: str) -> None:
     """It is a SARIF log with one run, whose results name rules that are there."""
-    log = sarif_log(DRIFT_VIEWS["sarif"](DRIFTS[name]))
-    (run,) = log.runs
+    (run,) = sarif_log(DRIFT_VIEWS["sarif"](DRIFTS[name])).runs
     rules = [rule.id for rule in run.tool.driver.rules or []]
     results = run.results or []
     drift = DRIFTS[name]
@@ -199,8 +198,7 @@ def test_hostile_names_do_nothing() -> None:
         text = DRIFT_VIEWS[view](HOSTILE)
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\ud800-\udfff]", text)
         text.encode()
-    root = ET.fromstring(DRIFT_VIEWS["junit"](HOSTILE))
-    assert {node.tag for node in root.iter()} <= {
+    assert {node.tag for node in ET.fromstring(DRIFT_VIEWS["junit"](HOSTILE)).iter()} <= {
         *("testsuites", "testsuite", "properties", "property", "testcase", "failure", "skipped", "error"),
         *("system-out", "system-err"),
     }

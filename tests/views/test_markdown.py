@@ -91,8 +91,7 @@ def heading(text: str, word: str) -> str:
 
 def test_what_is_not_listed_is_counted(ten_thousand: Plan) -> None:
     """In a section that is cut short, rows and the rest that is only counted make up all of it."""
-    text = plan_markdown(ten_thousand, limit=SERVICE_LIMITS["github"])
-    section = text.split("#### Deleted")[1].split("####")[0]
+    section = plan_markdown(ten_thousand, limit=SERVICE_LIMITS["github"]).split("#### Deleted")[1].split("####")[0]
     rows = section.count("will be deleted")
     (rest,) = re.findall(r"… and (.*) not listed here", section)
     assert rows > 300
@@ -102,8 +101,7 @@ def test_what_is_not_listed_is_counted(ten_thousand: Plan) -> None:
 def test_risk_gets_the_room() -> None:
     """From detail to rows to counts: what is deleted is still told when what is created is only counted."""
     plan = large(300)
-    sizes = [6_000, 20_000, 40_000, 80_000, 1_000_000]
-    texts = [plan_markdown(plan, limit=SizeLimit(size)) for size in sizes]
+    texts = [plan_markdown(plan, limit=SizeLimit(size)) for size in [6_000, 20_000, 40_000, 80_000, 1_000_000]]
     told = [[text.count(f"will be {word}") + folded(text, sign) for text in texts]
             for word, sign in (("deleted", "-"), ("created", "+"))]  # fmt: skip
     assert told[0] == sorted(told[0])
@@ -154,8 +152,7 @@ def test_changed_settings_take_a_part_of_the_room(limit: int) -> None:
     """Weaker settings stand first and say so although their values are long, and what does not fit is counted."""
     weaker = SettingChange(path="guards.protect", base=["group/A" * 999], now=[], weaker=True)
     others = [SettingChange(path=f"vars.{n:03}", base=None, now="x" * 999, weaker=False) for n in range(500)]
-    plan = replace(DELETE, base="main", settings_changed=(*others, weaker))
-    text = plan_markdown(plan, limit=SizeLimit(limit))
+    text = plan_markdown(replace(DELETE, base="main", settings_changed=(*others, weaker)), limit=SizeLimit(limit))
     assert size(text) <= limit
     listed = text.split("**Settings changed:**\n\n")[1].split("\n\n")[0].splitlines()
     assert listed[0].startswith("- guards\\.protect: ")
@@ -178,8 +175,7 @@ def test_the_marker_finds_the_comment_again() -> None:
 
 def test_a_plan_that_can_be_applied_says_how() -> None:
     """The line names the digest and the consents; a plan that cannot be applied so has none."""
-    digest = plan_digest(CREATE)
-    assert f"\nlmsconf apply --expect-digest {digest}\n" in plan_markdown(CREATE)
+    assert f"\nlmsconf apply --expect-digest {plan_digest(CREATE)}\n" in plan_markdown(CREATE)
     refused = Problem(code="refusal/protected", message="it is protected")
     warned = replace(refused, severity=Severity.WARNING)
     for plan in (replace(DELETE, offline=False), replace(CREATE, problems=(warned,))):
@@ -227,8 +223,7 @@ def test_the_line_to_paste_keeps_what_was_allowed(view: str, by: str, line: str)
     """What the command line allowed stands in the next one too; what the project file allows need not."""
     deletes, removals, *others = DELETE.guards
     given = replace(deletes, tripped=False, allowed_by=by)
-    text = PLAN_VIEWS[view](replace(DELETE, guards=(given, removals, *others)))
-    assert f"{line}\n" in text.replace("</pre>", "\n")
+    assert f"{line}\n" in PLAN_VIEWS[view](replace(DELETE, guards=(given, removals, *others))).replace("</pre>", "\n")
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
