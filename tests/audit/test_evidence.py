@@ -241,8 +241,7 @@ def test_a_run_that_is_missing_is_found(folder: Folder, written: Path) -> None:
     assert "The runs that --head names are here" in verified(written, "--head", digest).out
     copy = rewrite(copy_of(written), lambda runs: runs.pop())
     verified(copy)
-    ran = verified(copy, "--head", digest, code=ExitCode.ERROR)
-    assert f"the run with the journal {digest} is not here" in ran.err
+    assert f"the run with the journal {digest} is not here" in verified(copy, "--head", digest, code=ExitCode.ERROR).err
 
 
 def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> None:
@@ -332,5 +331,4 @@ def test_the_plan_of_another_run_is_found(written: Path) -> None:
     (copy / mine).write_bytes((copy / other).read_bytes())
     first |= {key: second[key] for key in ("manifests", "changes", "effects", "consents")}
     stated["files"][mine] = stated["files"][other]
-    ran = verified(rewrite(copy, **stated), code=ExitCode.ERROR)
-    assert "are not of the same plan" in ran.err
+    assert "are not of the same plan" in verified(rewrite(copy, **stated), code=ExitCode.ERROR).err

@@ -197,8 +197,7 @@ def test_keys_are_put_at_the_end_of_a_file_without_any() -> None:
 @pytest.mark.parametrize("value", ["null", "true", "no", "7", "1e3", "a: b", "", "é", "~", "it's", 'say "x"', "# no"])
 def test_values_mean_what_they_are(value: str) -> None:
     """A text that YAML would take for something else is quoted."""
-    text = set_dialect_keys(WORKSPACES, {"a.name": value}, "production")
-    (document,) = read_yaml("", text).documents
+    (document,) = read_yaml("", set_dialect_keys(WORKSPACES, {"a.name": value}, "production")).documents
     assert document.value["dialect"] == {"a.name": value}
 
 

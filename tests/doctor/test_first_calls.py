@@ -154,8 +154,7 @@ def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, 
     if runs == 2:
         clinic.apply("--only", "group/Empty")
     clinic("apply", "--auto-approve")
-    after = clinic.lists()
-    assert all(before[name] <= after[name] for name in before if name.endswith("managers"))
+    assert all(before[name] <= clinic.lists()[name] for name in before if name.endswith("managers"))
 
 
 def test_a_new_list_of_a_service_that_replaces_is_no_matter_of_names(open_clinic: Open) -> None:
@@ -356,8 +355,7 @@ class Careless(Altered):
 def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clinic: Open) -> None:
     """A call names all answers of a person. One that the plan does not change must not be lost by its form."""
     known = {**OMITTED, f"{ANSWERS}.value": "name"}
-    dialect = {**known, f"{ANSWERS}.value-multi-select": "name-list"}
-    clinic = declaring(open_clinic, dialect, BADGE, Careless, known)
+    clinic = declaring(open_clinic, {**known, f"{ANSWERS}.value-multi-select": "name-list"}, BADGE, Careless, known)
     before = clinic.answers()[BO]
     ran = clinic.apply(code=6)
     assert clinic.answers()[BO] == {**before, "Badge": "8"}, ran.told
@@ -537,8 +535,7 @@ def test_a_field_in_use_is_no_matter_of_names(open_clinic: Open, made: type[Sand
 
     One read after the refusal tells it from that of a token that may do nothing any more.
     """
-    field = {**SEED["custom_fields"][0], "description": "Where"}
-    clinic = open_clinic({}, {"custom_fields": [field]}, made)
+    clinic = open_clinic({}, {"custom_fields": [{**SEED["custom_fields"][0], "description": "Where"}]}, made)
     clinic.declare("custom_fields: [{name: Department, description: null}]\n")
     told = clinic.apply("--allow", "refusals=1", code=code).told
     assert [one.status for one in clinic.sandbox.log if one.writes] == ([403] if made is Sandbox else [])

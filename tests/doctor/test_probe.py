@@ -196,8 +196,7 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
     assert out.count("An earlier probe had left ") == 3
     assert f"An earlier probe had left group/{old}group (g-2); it is deleted." in out
     # Before its group went, and though another content was named: not every service takes assignments away itself.
-    ends = [one for one in clinic.sent() if one in DELETIONS]
-    assert ends[:2] == ["content-targets.delete", "smart-groups.delete"]
+    assert [one for one in clinic.sent() if one in DELETIONS][:2] == ["content-targets.delete", "smart-groups.delete"]
     assert [name for (name,) in clinic.rows("SELECT name FROM groups ORDER BY seq")] == ["Coaches", f"Not {old}"]
     assert clinic.rows("SELECT * FROM targets") == []
 
@@ -357,8 +356,7 @@ def test_archived_people_may_be_counted_and_not_listed(open_clinic: Open) -> Non
     clinic = open_clinic({key: "all"}, {"people": [*SEED["people"], {"email": "gone@acme.example", "archived": True}]})
     clinic.declare("users: [{email: nia@acme.example, first_name: Nia, last_name: Ny, language: en}]")
     clinic.configure(CREATES)
-    told = clinic("plan", code=1).err
-    assert f"(if that includes archived people, set `{key}: all` in `dialect`)" in told
+    assert f"(if that includes archived people, set `{key}: all` in `dialect`)" in clinic("plan", code=1).err
     assert clinic.probe(*BOTH)[key] == ("found", "all")
     clinic.apply()
 
@@ -402,8 +400,7 @@ def test_everything_that_shows_late_is_waited_for(open_clinic: Open, monkeypatch
     }
     clinic = open_clinic(dialect, made=type("Drawn", (ShowsLate,), how))
     before = held(clinic)
-    lessons = clinic.probe(*BOTH)
-    assert {key: ("found", value) for key, value in dialect.items()}.items() <= lessons.items()
+    assert {key: ("found", value) for key, value in dialect.items()}.items() <= clinic.probe(*BOTH).items()
     assert held(clinic) == before
 
 

@@ -96,8 +96,7 @@ def test_what_is_not_learnt_of_people_is_said(
 def test_answers_take_free_fields(open_clinic: Open, used: int, key: str, reason: str) -> None:
     """How answers are given shows on one free field, what becomes of others on two."""
     more = ({"name": f"Field {number}", "type": "TEXT"} for number in range(used - 1))
-    clinic = declaring(open_clinic(more={"custom_fields": [*SEED["custom_fields"], *more]}), CREATES)
-    lessons = clinic.lessons()
+    lessons = declaring(open_clinic(more={"custom_fields": [*SEED["custom_fields"], *more]}), CREATES).lessons()
     assert lessons[f"{ANSWERS}.{key}"]["reason"] == reason
     assert (lessons[f"{ANSWERS}.value"]["verdict"] == "unknown") is (used == 10)
 

@@ -198,8 +198,7 @@ def test_a_file_that_is_missing_or_changed_is_an_error(
 ) -> None:
     """It says what is wrong and what to do, and never returns something else."""
     run = find_run(folder.root, apply_group(folder, "Mentors"))
-    name = "plan" if read is kept_plan else "report"
-    spoil(runs(folder) / f"{run.name}.{name}.json")
+    spoil(runs(folder) / f"{run.name}.{'plan' if read is kept_plan else 'report'}.json")
     with pytest.raises(LmsconfError, match=message) as caught:
         read(run)
     assert hint in str(caught.value.hint)

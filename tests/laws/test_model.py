@@ -125,8 +125,7 @@ class Workspace(RuleBasedStateMachine):
     def read(self, path: str, **query: str | int | bool) -> dict[str, Any]:
         """What the sandbox answers to a question that nothing is wrong with."""
         # Nearly all requests are reads, and most of their time would be httpx's own.
-        asked = urlencode(query).replace("=True", "=true")
-        answer = self.sandbox.answer("GET", path, asked, GRANTED, b"")
+        answer = self.sandbox.answer("GET", path, urlencode(query).replace("=True", "=true"), GRANTED, b"")
         assert answer.status == 200, answer
         found: dict[str, Any] = in_order(json.loads(answer.body))
         return found
@@ -389,8 +388,7 @@ class Workspace(RuleBasedStateMachine):
         for id, group in model.groups.items():
             for kind, listed in LISTS:
                 if kind == group.kind:
-                    found = self.read(f"{PLACES[kind]}/{id}/{listed}")["userIds"]
-                    assert found == sorted(getattr(group, listed))
+                    assert self.read(f"{PLACES[kind]}/{id}/{listed}")["userIds"] == sorted(getattr(group, listed))
             if group.kind == SMART_GROUP:
                 assert self.read(f"/smart-groups/{id}", includeMembers=True) == model.smart_group(id)
         assert self.read("/custom-fields")["customFields"] == [model.shown_field(id) for id in model.fields]
