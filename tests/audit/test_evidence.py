@@ -233,8 +233,7 @@ def test_a_run_that_is_missing_is_found(folder: Folder, written: Path) -> None:
     """
     first, _, third, last = names(folder)
     between = rewrite(copy_of(written), lambda runs: runs.pop(1))
-    said = f"a run is missing between {first} (run 1) and {third} (run 3)"
-    assert said in verified(between, code=ExitCode.ERROR).err
+    assert f"a run is missing between {first} (run 1) and {third} (run 3)" in verified(between, code=ExitCode.ERROR).err
     [line] = command(folder.root, "evidence", "head").out.splitlines()
     digest, run, workspace = line.split("  ")
     assert (digest, run, workspace) == (digest_of(kept(folder, number=-1)), last, "sandbox")
@@ -263,8 +262,7 @@ def test_a_copy_in_which_problems_are_hidden_fits_too(tmp_path: Path) -> None:
         "users: [{email: bo.ek@acme.example, first_name: Trainers}]\n",
     )
     written = evidence(project_with_runs(tmp_path / "project", twice), "latest")
-    copy = next(written.glob("runs/*/plan.json")).read_text()
-    assert "group/(masked): there is nothing to rename" in copy
+    assert "group/(masked): there is nothing to rename" in next(written.glob("runs/*/plan.json")).read_text()
     verified(written)
 
 

@@ -103,7 +103,6 @@ _TIME = "2026-06-01T00:00:00Z"
 
 
 def _change(name: str, *, added: str, id: str) -> Change:
-    field = FieldChange(path="choices", added=(added,))
     return Change(
         address=Address.of("custom_field", name),
         action=Action.UPDATE,
@@ -112,7 +111,7 @@ def _change(name: str, *, added: str, id: str) -> Change:
         source=None,
         before={"name": name},
         after={"name": name},
-        fields=(field,),
+        fields=(FieldChange(path="choices", added=(added,)),),
     )
 
 

@@ -155,9 +155,8 @@ class Workspace(RuleBasedStateMachine):
 
         def on(id: str) -> S[Said]:
             choices = self.model.fields[id].choices if id in self.model.fields else {}
-            named = st.lists(mostly(choices), min_size=1, max_size=2)
             system = st.sampled_from(["IS_ANY", "IS_ANY", "IS_ODD"])
-            parts = {"choiceIds": named, "systemCondition": system}
+            parts = {"choiceIds": st.lists(mostly(choices), min_size=1, max_size=2), "systemCondition": system}
             said = [("systemCondition",), *([("choiceIds",), ("choiceIds",), tuple(parts)] if choices else [])]
             return st.sampled_from(said).flatmap(
                 lambda keys: st.fixed_dictionaries({"customFieldId": st.just(id), **{key: parts[key] for key in keys}})
@@ -314,8 +313,7 @@ class Workspace(RuleBasedStateMachine):
 
     @rule(kind=kinds, id=group, name=names)
     def rename_group(self, kind: str, id: str, name: str) -> None:
-        path = f"{PLACES[kind]}/{id}/rename"
-        self.told("POST", path, {"name": name}, lambda _: self.model.rename(id, kind, name))
+        self.told("POST", f"{PLACES[kind]}/{id}/rename", {"name": name}, lambda _: self.model.rename(id, kind, name))
 
     @rule(kind=kinds, id=group)
     def delete_group(self, kind: str, id: str) -> None:
