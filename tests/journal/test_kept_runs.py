@@ -269,8 +269,7 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
     descriptors = {one.name for one in Path("/dev/fd").iterdir()}
     with scene.begin(plan) as old:
         old.path.with_name(f"{old.path.stem}.zip").mkdir()
-    retention = {"keep": 1, "keep_seconds": 0.0}
-    with Journal.begin(scene.root, plan, meta={}, **retention) as journal:
+    with Journal.begin(scene.root, plan, meta={}, keep=1, keep_seconds=0.0) as journal:
         kept_path(journal.path, REPORT).mkdir()
         report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert {one.name for one in Path("/dev/fd").iterdir()} <= descriptors
