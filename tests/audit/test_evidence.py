@@ -233,16 +233,14 @@ def test_a_run_that_is_missing_is_found(folder: Folder, written: Path) -> None:
     """
     first, _, third, last = names(folder)
     between = rewrite(copy_of(written), lambda runs: runs.pop(1))
-    said = f"a run is missing between {first} (run 1) and {third} (run 3)"
-    assert said in verified(between, code=ExitCode.ERROR).err
+    assert f"a run is missing between {first} (run 1) and {third} (run 3)" in verified(between, code=ExitCode.ERROR).err
     [line] = command(folder.root, "evidence", "head").out.splitlines()
     digest, run, workspace = line.split("  ")
     assert (digest, run, workspace) == (digest_of(kept(folder, number=-1)), last, "sandbox")
     assert "The runs that --head names are here" in verified(written, "--head", digest).out
     copy = rewrite(copy_of(written), lambda runs: runs.pop())
     verified(copy)
-    ran = verified(copy, "--head", digest, code=ExitCode.ERROR)
-    assert f"the run with the journal {digest} is not here" in ran.err
+    assert f"the run with the journal {digest} is not here" in verified(copy, "--head", digest, code=ExitCode.ERROR).err
 
 
 def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> None:
@@ -264,8 +262,7 @@ def test_a_copy_in_which_problems_are_hidden_fits_too(tmp_path: Path) -> None:
         "users: [{email: bo.ek@acme.example, first_name: Trainers}]\n",
     )
     written = evidence(project_with_runs(tmp_path / "project", twice), "latest")
-    copy = next(written.glob("runs/*/plan.json")).read_text()
-    assert "group/(masked): there is nothing to rename" in copy
+    assert "group/(masked): there is nothing to rename" in next(written.glob("runs/*/plan.json")).read_text()
     verified(written)
 
 
@@ -332,5 +329,4 @@ def test_the_plan_of_another_run_is_found(written: Path) -> None:
     (copy / mine).write_bytes((copy / other).read_bytes())
     first |= {key: second[key] for key in ("manifests", "changes", "effects", "consents")}
     stated["files"][mine] = stated["files"][other]
-    ran = verified(rewrite(copy, **stated), code=ExitCode.ERROR)
-    assert "are not of the same plan" in ran.err
+    assert "are not of the same plan" in verified(rewrite(copy, **stated), code=ExitCode.ERROR).err

@@ -50,8 +50,7 @@ def write_key(path: Path, key: object = None, encryption: object = None) -> Path
     key = key or Ed25519PrivateKey.generate()
     path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption()))
     path.chmod(0o600)
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    path.with_suffix(".pub").write_bytes(public)
+    path.with_suffix(".pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return path
 
 
@@ -86,10 +85,9 @@ def test_the_statement_is_one_of_in_toto(signed: Path) -> None:
     """Version 1, with every other file as a subject, by its digest, and a predicate type of our own."""
     message = json_format.Parse((signed / "evidence.intoto.json").read_text(), StatementMessage())
     Statement.copy_from_pb(message).validate()
-    subjects = {subject.name: subject.digest["sha256"] for subject in message.subject}
     files = {path for path in signed.rglob("*") if path.is_file()}
     files -= {signed / "evidence.intoto.json", signed / "evidence.dsse.json"}
-    assert subjects == {
+    assert {subject.name: subject.digest["sha256"] for subject in message.subject} == {
         path.relative_to(signed).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
     }
     assert message.predicate_type == "https://lmsconf.example/evidence/v1"

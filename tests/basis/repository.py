@@ -34,5 +34,4 @@ def beside(folder: Path, *arguments: str, base: str = "main", code: int | None =
 def origins(ran: Ran) -> dict[str, str]:
     """Address → where the change comes from."""
     assert ran.code == 0, ran.err
-    changes = cast("list[dict[str, str]]", ran.document["changes"])
-    return {change["address"]: change["origin"] for change in changes}
+    return {change["address"]: change["origin"] for change in cast("list[dict[str, str]]", ran.document["changes"])}

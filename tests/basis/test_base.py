@@ -68,8 +68,7 @@ def test_each_change_says_where_it_comes_from(project: Project) -> None:
         {"address": "group/Readers", "absent": "absent: {groups: [Readers]}"},
     ]
     schema_validator("plan").validate(ran.document)
-    bare = lmsconf(project.root, "plan", "--format", "json").document
-    assert ran.document["digest"] == bare["digest"]
+    assert ran.document["digest"] == lmsconf(project.root, "plan", "--format", "json").document["digest"]
     assert beside(project.root, "--only", "group/Coaches", code=0).document["let_go"] == []
     project.write(CHANGE + "absent: {groups: [Readers]}\n")
     assert beside(project.root, code=0).document["let_go"] == []
@@ -79,8 +78,7 @@ def test_what_every_version_wanted_repairs_an_edit_by_hand(project: Project) -> 
     """A version before the base wanted it too, so the workspace was so until somebody changed it."""
     project.write(BASE.replace("Mentors, members: []", "Mentors, members: [bo@x.example]"))
     commit(project.root)
-    ran = beside(project.root, "--out", "plan.json", base="HEAD")
-    assert origins(ran) == {
+    assert origins(beside(project.root, "--out", "plan.json", base="HEAD")) == {
         "group/Coaches": "repairs an edit by hand",
         "group/Mentors": "already pending",
         "group/Readers": "repairs an edit by hand",
@@ -100,8 +98,7 @@ def test_a_base_is_a_folder_too(tmp_path: Path) -> None:
     ran = beside(project.root, "--snapshot", "live.json", base=str(other))
     assert origins(ran) == {"group/Coaches": "already pending", "group/Mentors": "from this change"}
     (other / "all.yaml").write_text("groups: [{name: Coaches, members: 7}]")
-    refused = beside(project.root, base=str(other))
-    assert [problem["code"] for problem in refused.document["problems"]] == ["trust/url"]
+    assert [problem["code"] for problem in beside(project.root, base=str(other)).document["problems"]] == ["trust/url"]
     broken = beside(project.root, "--trust-project", "url", base=str(other), code=0)
     assert [problem["code"] for problem in broken.document["problems"]] == ["base/not-planned"]
     told = beside(project.root, "--trust-project", "url", "--format", "text", base=str(other)).out
@@ -228,8 +225,7 @@ def test_what_differs_is_refused_until_it_is_named(
     hint = f"No request was sent. If you have reviewed the change: --trust-project={','.join(parts)}"
     assert told(tmp_path, now, base, ",".join(PARTS)) == []
     for trusted in (None, *parts):
-        problems = refused(tmp_path, now, base, trusted)
-        assert [(one.code, one.hint) for one in problems] == [
+        assert [(one.code, one.hint) for one in refused(tmp_path, now, base, trusted)] == [
             (code, hint) for code in codes if code != f"trust/{trusted}"
         ]
 

@@ -157,8 +157,7 @@ def test_no_folder_takes_the_place_of_a_ref(project: Project) -> None:
         (project.root / name / "all.yaml").write_text(CHANGE)
     assert origins(beside(project.root)) == RIGHT
     assert_refused(beside(project.root, base="origin/main"), 64, "write ./origin/main")
-    written = beside(project.root, "--trust-project", "url", base="./main")
-    assert set(origins(written).values()) == {"already pending"}
+    assert set(origins(beside(project.root, "--trust-project", "url", base="./main")).values()) == {"already pending"}
 
 
 def test_a_tag_and_a_branch_of_one_name_are_told(project: Project) -> None:
@@ -170,8 +169,7 @@ def test_a_tag_and_a_branch_of_one_name_are_told(project: Project) -> None:
 
 def test_a_repository_of_sha256_is_read(tmp_path: Path) -> None:
     """How objects are stored is all that is taken over from a repository's configuration."""
-    made = committed(tmp_path, "--object-format=sha256")
-    made.write(CHANGE)
+    committed(tmp_path, "--object-format=sha256").write(CHANGE)
     assert origins(beside(tmp_path)) == RIGHT
 
 

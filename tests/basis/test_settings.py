@@ -82,8 +82,7 @@ def test_changed_settings_stand_above_deletions(project: Project, format: str) -
 def test_guards_are_judged_under_the_base_too(project: Project, options: str) -> None:
     """A change cannot lift the limit that would stop it; it is said which settings do, and which limit holds."""
     project.write_options(options)
-    limits = {one["name"]: one["limit"] for one in document(project)["guards"]}
-    assert limits["removals"] == {"count": 50, "share": 0.1}
+    assert {one["name"]: one["limit"] for one in document(project)["guards"]}["removals"] == {"count": 50, "share": 0.1}
     project.write(EMPTIED)
     assert document(project)["summary"]["blocked"] == [
         {

@@ -1,7 +1,8 @@
 """A clinic: a workspace with choices and habits of its own, and a project that knows nothing of them."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import SimpleNamespace
@@ -155,6 +156,14 @@ def held(clinic: Clinic) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
+@contextmanager
+def unchanged(clinic: Clinic) -> Iterator[None]:
+    """What is done meanwhile leaves the workspace as it was."""
+    before = held(clinic)
+    yield
+    assert held(clinic) == before
+
+
 _GRANTED = {"authorization": "Bearer sandbox", "content-type": "application/json"}
 
 
@@ -266,6 +275,5 @@ class ShowsLate(Altered):
 def probe_waits(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
     """The clock on which a probe waits from now on."""
     clock = VirtualClock()
-    waits = SimpleNamespace(monotonic=clock.now, sleep=clock.sleep)
-    monkeypatch.setattr("lmsconf.doctor.probe_trials.time", waits)
+    monkeypatch.setattr("lmsconf.doctor.probe_trials.time", SimpleNamespace(monotonic=clock.now, sleep=clock.sleep))
     return clock

@@ -19,7 +19,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
-from .clinic import SEED, Clinic, Open, held
+from .clinic import SEED, Clinic, Open, unchanged
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -31,17 +31,16 @@ def checks(clinic: Clinic) -> dict[str, tuple[str, str]]:
 
 def test_a_healthy_workspace(clinic: Clinic) -> None:
     """All checks of a sound workspace, and not one request that writes."""
-    before = held(clinic)
-    found = checks(clinic)
-    assert found["connection"] == ("ok", "the service responds and accepts the token for reading")
-    assert found["clock"][0] == "ok"
-    assert found["pages"] == ("unknown", "no listing is longer than a page, so the largest page size is not known")
-    assert found["fields"] == ("ok", "1 of 10 custom fields are used")
-    assert found["names"] == ("ok", "no duplicate names within a kind")
-    assert found["manifests"] == ("ok", "4 resources are declared")
-    assert found["versions"][1].startswith(f"lmsconf {__version__}, Python {platform.python_version()}, httpx 0.")
-    assert not any(one.writes for one in clinic.sandbox.log)
-    assert held(clinic) == before
+    with unchanged(clinic):
+        found = checks(clinic)
+        assert found["connection"] == ("ok", "the service responds and accepts the token for reading")
+        assert found["clock"][0] == "ok"
+        assert found["pages"] == ("unknown", "no listing is longer than a page, so the largest page size is not known")
+        assert found["fields"] == ("ok", "1 of 10 custom fields are used")
+        assert found["names"] == ("ok", "no duplicate names within a kind")
+        assert found["manifests"] == ("ok", "4 resources are declared")
+        assert found["versions"][1].startswith(f"lmsconf {__version__}, Python {platform.python_version()}, httpx 0.")
+        assert not any(one.writes for one in clinic.sandbox.log)
 
 
 def test_assumptions_say_where_they_come_from(clinic: Clinic) -> None:
@@ -65,8 +64,7 @@ def test_a_smaller_page_is_named(open_clinic: Open, rows: int, most: int | None)
     """A service that gives less than was asked for, although there is more, is told by the dialect key."""
     people = [{"email": f"p{number}@acme.example"} for number in range(rows)]
     more = {key: [] for key in SEED if key != "content"} | {"people": people}
-    clinic = open_clinic({"paging.limit": most or 100}, more)
-    out = clinic("doctor", code=0).out
+    out = open_clinic({"paging.limit": most or 100}, more)("doctor", code=0).out
     assert ("Set under `dialect:` paging.limit: 40" in out) is (most is not None)
     assert ("users.list: whole pages of 100" in out) is (rows == 100)
 
@@ -197,8 +195,7 @@ def test_keys_are_put_at_the_end_of_a_file_without_any() -> None:
 @pytest.mark.parametrize("value", ["null", "true", "no", "7", "1e3", "a: b", "", "é", "~", "it's", 'say "x"', "# no"])
 def test_values_mean_what_they_are(value: str) -> None:
     """A text that YAML would take for something else is quoted."""
-    text = set_dialect_keys(WORKSPACES, {"a.name": value}, "production")
-    (document,) = read_yaml("", text).documents
+    (document,) = read_yaml("", set_dialect_keys(WORKSPACES, {"a.name": value}, "production")).documents
     assert document.value["dialect"] == {"a.name": value}
 
 

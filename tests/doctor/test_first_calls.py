@@ -32,6 +32,7 @@ from .clinic import (
     ShowsLate,
     ShowsLocalTimes,
     held,
+    unchanged,
 )
 
 pytestmark = pytest.mark.sampled(day=8)
@@ -134,9 +135,8 @@ def test_the_probe_sees_with_two_people_what_adding_does(
     """
     clinic = open_clinic(dialect, MORE, made)
     clinic.declare(MEMBERS)
-    before = held(clinic)
-    assert f"{MODE}: {expected} (" in clinic.probed("--user", BO, "--user", P0).out
-    assert held(clinic) == before
+    with unchanged(clinic):
+        assert f"{MODE}: {expected} (" in clinic.probed("--user", BO, "--user", P0).out
     assert f"  {MODE}: {expected}\n" in clinic.project
 
 
@@ -154,8 +154,7 @@ def test_a_list_that_is_replaced_beside_one_that_is_added_to(open_clinic: Open, 
     if runs == 2:
         clinic.apply("--only", "group/Empty")
     clinic("apply", "--auto-approve")
-    after = clinic.lists()
-    assert all(before[name] <= after[name] for name in before if name.endswith("managers"))
+    assert all(before[name] <= clinic.lists()[name] for name in before if name.endswith("managers"))
 
 
 def test_a_new_list_of_a_service_that_replaces_is_no_matter_of_names(open_clinic: Open) -> None:
@@ -171,15 +170,13 @@ def test_a_new_list_of_a_service_that_replaces_is_no_matter_of_names(open_clinic
     clinic.settles()
 
 
-class ListsLate(ShowsLate):
-    """Lists a group a few times more after it is deleted; its members are not found then."""
-
-    end, late, instead = "/groups", 4, {404: 410}
-
-
 def test_a_group_that_is_still_listed_and_cannot_be_read_is_read_again(open_clinic: Open) -> None:
-    """The verification waits until the listing shows the deletion."""
-    clinic = open_clinic(REPLACES, FOUR_FIELDS, ListsLate)
+    """The verification waits until the listing shows the deletion.
+
+    The group is listed a few times more after it is deleted; its members are not found then.
+    """
+    lists_late = type("Drawn", (ShowsLate,), {"end": "/groups", "late": 4, "instead": {404: 410}})
+    clinic = open_clinic(REPLACES, FOUR_FIELDS, lists_late)
     clinic.declare("absent: {groups: [{name: Coaches}]}\n", dialect=REPLACES)
     clinic.apply()
 
@@ -356,8 +353,7 @@ class Careless(Altered):
 def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clinic: Open) -> None:
     """A call names all answers of a person. One that the plan does not change must not be lost by its form."""
     known = {**OMITTED, f"{ANSWERS}.value": "name"}
-    dialect = {**known, f"{ANSWERS}.value-multi-select": "name-list"}
-    clinic = declaring(open_clinic, dialect, BADGE, Careless, known)
+    clinic = declaring(open_clinic, {**known, f"{ANSWERS}.value-multi-select": "name-list"}, BADGE, Careless, known)
     before = clinic.answers()[BO]
     ran = clinic.apply(code=6)
     assert clinic.answers()[BO] == {**before, "Badge": "8"}, ran.told
@@ -365,16 +361,11 @@ def test_an_answer_that_is_sent_along_in_the_wrong_form_is_given_back(open_clini
     assert f"{ANSWERS}.value-multi-select: name-list" in ran.out
 
 
-class TakesAnswersLate(LooksElsewhere, ShowsLate):
-    """Shows what it did after some reads."""
-
-    late = 6
-
-
 def test_an_answer_that_shows_late_is_not_credited_to_the_name_that_is_tried_next(open_clinic: Open) -> None:
-    """Also before any call of the run has shown how late the service is."""
+    """Also before any call of the run has shown how late the service is: it shows what it did after some reads."""
+    late = type("Drawn", (LooksElsewhere, ShowsLate), {"late": 6})
     manifest = f"users: [{{email: {P0}, answers: {{Badge: '8', Desk: '9'}}}}]"
-    clinic = declaring(open_clinic, {WRAPPER: "answers", **OMITTED}, manifest, TakesAnswersLate, OMITTED)
+    clinic = declaring(open_clinic, {WRAPPER: "answers", **OMITTED}, manifest, late, OMITTED)
     assert f"    {WRAPPER}: answers\n" in clinic.apply(code=6).out
 
 
@@ -414,12 +405,10 @@ def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open)
         clinic.apply()
         asked.append(len(clinic.sent(operation="users.get")))
         people = clinic.answers()
-        assert [people[one]["Department"] for one in (BO, ANNA)] == [
-            ["Sales" if manifest == back else "Engineering"]
-        ] * 2
-    assert (
-        asked[1] == asked[2] == asked[0] - 4
-    )  # before the first call; after it, to see what it set, what is as before
+        wanted = ["Sales" if manifest == back else "Engineering"]
+        assert [people[one]["Department"] for one in (BO, ANNA)] == [wanted] * 2
+    # Before the first call; after it, to see what it set, what is as before.
+    assert asked[1] == asked[2] == asked[0] - 4
 
 
 class Deaf(Altered):
@@ -537,8 +526,7 @@ def test_a_field_in_use_is_no_matter_of_names(open_clinic: Open, made: type[Sand
 
     One read after the refusal tells it from that of a token that may do nothing any more.
     """
-    field = {**SEED["custom_fields"][0], "description": "Where"}
-    clinic = open_clinic({}, {"custom_fields": [field]}, made)
+    clinic = open_clinic({}, {"custom_fields": [{**SEED["custom_fields"][0], "description": "Where"}]}, made)
     clinic.declare("custom_fields: [{name: Department, description: null}]\n")
     told = clinic.apply("--allow", "refusals=1", code=code).told
     assert [one.status for one in clinic.sandbox.log if one.writes] == ([403] if made is Sandbox else [])
@@ -577,17 +565,15 @@ def test_a_call_that_did_what_was_planned_in_the_end_is_not_in_flight(open_clini
     assert clinic.lists() == before
 
 
-class ShowsPeopleLate(ShowsLate):
-    """Shows people as they were, for some readings after a change to them."""
-
-    begin, late = "/users", 6
-
-
 def test_a_value_that_shows_late_is_not_taken_for_another(open_clinic: Open) -> None:
-    """What was accepted after a refusal is waited for, before other values are tried."""
+    """What was accepted after a refusal is waited for, before other values are tried.
+
+    People are shown as they were, for some readings after a change to them.
+    """
+    late = type("Drawn", (ShowsLate,), {"begin": "/users", "late": 6})
     key = "users.set-custom-archived-date.date"
     manifest = f"users: [{{email: {BO}, custom_archive_date: '2030-01-01T00:00:00Z'}}]"
-    clinic = declaring(open_clinic, {key: "archiveDate"}, manifest, ShowsPeopleLate)
+    clinic = declaring(open_clinic, {key: "archiveDate"}, manifest, late)
     assert f"{key}: archiveDate" in clinic.apply(code=5).out
 
 
@@ -893,15 +879,13 @@ def test_a_name_that_nobody_guesses_is_told_beside_those_that_were_found(open_cl
     assert of_fire_safety(clinic)[:2] == (1, start)
 
 
-class ShowsTargetsLate(PassesOver, ShowsLate):
-    """Shows assignments as they were, for some requests after each change."""
-
-    begin, late = "/content/targets", 4
-
-
 def test_a_name_whose_effect_shows_late_is_not_taken_for_the_next_one(open_clinic: Open) -> None:
-    """What shows late once in a run is waited for after each name that is tried."""
-    clinic = open_clinic({_FINISH: "finishDate"}, MORE, ShowsTargetsLate)
+    """What shows late once in a run is waited for after each name that is tried.
+
+    Assignments are shown as they were, for some requests after each change.
+    """
+    late = type("Drawn", (PassesOver, ShowsLate), {"begin": "/content/targets", "late": 4})
+    clinic = open_clinic({_FINISH: "finishDate"}, MORE, late)
     clinic.declare(
         """
 content_targets:

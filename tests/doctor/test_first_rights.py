@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response
 
-from .clinic import ANNA, BO, CREATES, P0, P1, P2, PROJECT, Altered, Body, Clinic, Open, held
+from .clinic import ANNA, BO, CREATES, P0, P1, P2, PROJECT, Altered, Body, Clinic, Open, unchanged
 
 WHO, MANAGED = "manual-groups.who-can-manage", "user-access.make-manager.managed-groups"
 GIVEN, LOSE, WITH_RIGHT = {WHO: "given"}, {MANAGED: "lose"}, {WHO: "with-right"}
@@ -173,9 +173,8 @@ def test_the_probe_sees_it(open_clinic: Open, key: str, value: str, project: str
     """On an account of its own, or on somebody who has nothing to lose; all is as before afterwards."""
     clinic = open_clinic(SHOWN[key, value], PEOPLE)
     clinic.configure(project)
-    before = held(clinic)
-    assert clinic.probe("--user", BO)[key][1] == value
-    assert held(clinic) == before
+    with unchanged(clinic):
+        assert clinic.probe("--user", BO)[key][1] == value
 
 
 @pytest.mark.sampled
@@ -188,9 +187,8 @@ def test_the_probe_risks_no_group_of_anybody(open_clinic: Open, dialect: dict[st
     }
     for user in (P0, P2, ANNA, DI):
         clinic = open_clinic(dialect, {**PEOPLE, **more})
-        before = held(clinic)
-        assert clinic.probe("--user", user)[MANAGED] == ("unknown", None)
-        assert held(clinic) == before
+        with unchanged(clinic):
+            assert clinic.probe("--user", user)[MANAGED] == ("unknown", None)
 
 
 # What else comes and goes with a right.
@@ -209,12 +207,6 @@ class Generous(Altered):
         return body
 
 
-class OnlyGives(Generous):
-    """Gives it along, and does not take it."""
-
-    takes = False
-
-
 def test_what_comes_along_with_a_right_is_told(open_clinic: Open) -> None:
     """An application that the service gives or takes with a right: a warning, unless the plan changes it, too."""
     clinic = open_clinic({}, PEOPLE, Generous)
@@ -230,11 +222,10 @@ def test_what_comes_along_with_a_right_is_told(open_clinic: Open) -> None:
 
 
 def test_applications_that_come_with_a_right_are_taken_back(open_clinic: Open) -> None:
-    """By a probe, whose report names them."""
-    clinic = open_clinic({}, made=OnlyGives)
-    before = held(clinic)
-    assert f"an application of {BO} was changed, and is restored" in clinic.probed("--user", BO).out
-    assert held(clinic) == before
+    """By a probe, whose report names them, from a service that gives them along, and does not take them."""
+    clinic = open_clinic({}, made=type("Drawn", (Generous,), {"takes": False}))
+    with unchanged(clinic):
+        assert f"an application of {BO} was changed, and is restored" in clinic.probed("--user", BO).out
 
 
 def test_what_goes_with_a_right_that_the_probe_takes_back_is_given_back(open_clinic: Open) -> None:
@@ -247,10 +238,9 @@ def test_what_goes_with_a_right_that_the_probe_takes_back_is_given_back(open_cli
     more: dict[str, object] = {"groups": [], "smart_groups": [], "content_targets": []}
     more["people"] = [{"email": ANNA, "admin": True}, {"email": BO, "applications": ["analyse"]}]
     clinic = open_clinic({}, more, Generous, on_log=interrupt)
-    before = held(clinic)
-    clinic.probed("--user", BO, code=130)
-    assert clinic.sent("make-manager/true")
-    assert held(clinic) == before
+    with unchanged(clinic):
+        clinic.probed("--user", BO, code=130)
+        assert clinic.sent("make-manager/true")
 
 
 class Dateless(Altered):
@@ -384,15 +374,11 @@ def test_who_is_archived_and_shown_nowhere_is_no_error(open_clinic: Open) -> Non
     assert f"{CY} is not listed, and the service may not list archived people" in clinic.apply().told
 
 
-class ShowsNoRights(ShowsNothing):
-    """The extended listing does not have them."""
-
-    listings = ("/users/extended-info",)
-
-
-@pytest.mark.parametrize("made", [ShowsNothing, ShowsNoRights])
+@pytest.mark.parametrize(
+    "made", [ShowsNothing, type("Drawn", (ShowsNothing,), {"listings": ("/users/extended-info",)})]
+)
 def test_who_is_archived_and_not_shown_stays_declared(open_clinic: Open, made: type[Sandbox]) -> None:
-    """The listing has them: their entry is compared by it, and others are read as ever."""
+    """The listing has them, and maybe not the extended one: their entry is compared by it, others are read as ever."""
     people = [*PEOPLE["people"], {"email": "old@acme.example", "archived": True}]
     clinic = open_clinic({}, {**PEOPLE, "people": people}, made)
     declare(clinic, f"users: [{{email: old@acme.example, archived: true}}, {{email: {BO}, language: sv}}]\n")

@@ -177,8 +177,7 @@ def test_what_somebody_changed_since_is_kept(open_clinic: Open, tmp_path: Path) 
     person = {"userId": "u-2"}
     clinic.hand("users.update-metadata", person, {"metadata": {"unit": "B"}})
     clinic.hand("users.update-custom-field-choice", person, {"f-1": "ch-2", "f-3": ""})
-    told = clinic.probed(*SUBJECTS).err
-    assert f"An earlier probe was killed. What it changed of {BO} is restored." in told
+    assert f"An earlier probe was killed. What it changed of {BO} is restored." in clinic.probed(*SUBJECTS).err
     shown: Any = clinic.hand("users.get", person)
     assert shown["metadata"] == {"cost": "100", "unit": "B"}
     answers = clinic.answers()[BO]

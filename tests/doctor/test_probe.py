@@ -34,6 +34,7 @@ from .clinic import (
     ShowsLocalTimes,
     held,
     probe_waits,
+    unchanged,
 )
 from .test_probe_people import ACCOUNT, NOT_LEARNABLE, SECOND, WHOLE, declaring
 
@@ -159,9 +160,8 @@ def test_an_interruption_leaves_nothing_behind(
 def test_an_error_leaves_nothing_behind(open_clinic: Open, operation: str) -> None:
     """When the service takes the credential back in the middle, the probe ends with that and deletes what it made."""
     clinic = open_clinic(faults=FaultScript(Fault(operation=operation, status=401)))
-    before = held(clinic)
-    clinic.probed(*BOTH, code=7)
-    assert held(clinic) == before
+    with unchanged(clinic):
+        clinic.probed(*BOTH, code=7)
 
 
 @pytest.mark.parametrize("project", [PROJECT, CREATES], ids=["person", "accounts"])
@@ -196,8 +196,7 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
     assert out.count("An earlier probe had left ") == 3
     assert f"An earlier probe had left group/{old}group (g-2); it is deleted." in out
     # Before its group went, and though another content was named: not every service takes assignments away itself.
-    ends = [one for one in clinic.sent() if one in DELETIONS]
-    assert ends[:2] == ["content-targets.delete", "smart-groups.delete"]
+    assert [one for one in clinic.sent() if one in DELETIONS][:2] == ["content-targets.delete", "smart-groups.delete"]
     assert [name for (name,) in clinic.rows("SELECT name FROM groups ORDER BY seq")] == ["Coaches", f"Not {old}"]
     assert clinic.rows("SELECT * FROM targets") == []
 
@@ -303,14 +302,13 @@ def test_who_can_manage_is_learnt_with_the_person(
     """
     clinic = open_clinic(dialect)
     clinic.configure(project)
-    before = held(clinic)
-    lessons = clinic.lessons("--user", user)
-    assert (lessons[MANAGERS]["verdict"], lessons[RIGHT]["verdict"]) == (managers, right)
-    assert lessons[RIGHT]["value"] == (None if right == "unknown" else dialect.get(RIGHT, "anybody"))
-    assert said in lessons[RIGHT]["reason"]
-    lacks = "the person tried lacks the manager right, which some services require: name somebody who has it"
-    assert (lacks in lessons[MANAGERS]["reason"]) is (managers == "unknown")
-    assert held(clinic) == before
+    with unchanged(clinic):
+        lessons = clinic.lessons("--user", user)
+        assert (lessons[MANAGERS]["verdict"], lessons[RIGHT]["verdict"]) == (managers, right)
+        assert lessons[RIGHT]["value"] == (None if right == "unknown" else dialect.get(RIGHT, "anybody"))
+        assert said in lessons[RIGHT]["reason"]
+        lacks = "the person tried lacks the manager right, which some services require: name somebody who has it"
+        assert (lacks in lessons[MANAGERS]["reason"]) is (managers == "unknown")
     assert project is PROJECT or not [one for one in clinic.sandbox.log if one.writes and "/users/u-2/" in one.path]
 
 
@@ -344,11 +342,10 @@ def test_what_a_service_does_not_show_is_not_learnt(
 ) -> None:
     """The lesson on it has its reason, the others are learnt, and all is as before."""
     clinic = open_clinic(made=made)
-    before = held(clinic)
-    lessons = clinic.lessons(*BOTH)
-    assert (lessons[key]["verdict"], lessons[key]["reason"]) == ("unknown", reason)
-    assert {lessons[one]["verdict"] for one in ("content-targets.on-existing", f"{ANSWERS}.value")} == {"confirmed"}
-    assert held(clinic) == before
+    with unchanged(clinic):
+        lessons = clinic.lessons(*BOTH)
+        assert (lessons[key]["verdict"], lessons[key]["reason"]) == ("unknown", reason)
+        assert {lessons[one]["verdict"] for one in ("content-targets.on-existing", f"{ANSWERS}.value")} == {"confirmed"}
 
 
 def test_archived_people_may_be_counted_and_not_listed(open_clinic: Open) -> None:
@@ -357,8 +354,7 @@ def test_archived_people_may_be_counted_and_not_listed(open_clinic: Open) -> Non
     clinic = open_clinic({key: "all"}, {"people": [*SEED["people"], {"email": "gone@acme.example", "archived": True}]})
     clinic.declare("users: [{email: nia@acme.example, first_name: Nia, last_name: Ny, language: en}]")
     clinic.configure(CREATES)
-    told = clinic("plan", code=1).err
-    assert f"(if that includes archived people, set `{key}: all` in `dialect`)" in told
+    assert f"(if that includes archived people, set `{key}: all` in `dialect`)" in clinic("plan", code=1).err
     assert clinic.probe(*BOTH)[key] == ("found", "all")
     clinic.apply()
 
@@ -378,12 +374,11 @@ def test_the_zone_of_times_is_that_of_the_project_or_utc(
     """It is learnt from a start that was sent with an offset; sent and shown without one, it could be any."""
     clinic = open_clinic(dialect, made=made)
     clinic.configure(clinic.project + project)
-    before = held(clinic)
-    lessons = clinic.probe(*BOTH)
-    assert lessons["content-targets.time-zone"] == zone
-    is_known = zone != ("unknown", None) or bool(dialect)
-    assert (lessons["content-targets.create.finishTime"][0] == "confirmed") is is_known
-    assert held(clinic) == before
+    with unchanged(clinic):
+        lessons = clinic.probe(*BOTH)
+        assert lessons["content-targets.time-zone"] == zone
+        is_known = zone != ("unknown", None) or bool(dialect)
+        assert (lessons["content-targets.create.finishTime"][0] == "confirmed") is is_known
 
 
 # Services that show late what was done.
@@ -401,10 +396,8 @@ def test_everything_that_shows_late_is_waited_for(open_clinic: Open, monkeypatch
         "content-targets.time-precision": "minute",
     }
     clinic = open_clinic(dialect, made=type("Drawn", (ShowsLate,), how))
-    before = held(clinic)
-    lessons = clinic.probe(*BOTH)
-    assert {key: ("found", value) for key, value in dialect.items()}.items() <= lessons.items()
-    assert held(clinic) == before
+    with unchanged(clinic):
+        assert {key: ("found", value) for key, value in dialect.items()}.items() <= clinic.probe(*BOTH).items()
 
 
 @pytest.mark.parametrize("end", ["/members", "/users"])

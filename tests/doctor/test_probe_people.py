@@ -27,7 +27,7 @@ from .clinic import (
     Body,
     Clinic,
     Open,
-    held,
+    unchanged,
 )
 
 SECOND = second_dialect()
@@ -79,10 +79,9 @@ def test_what_is_not_learnt_of_people_is_said(
 ) -> None:
     """What a person does not allow to learn is named with the reason, and the person is as before."""
     clinic = declaring(open_clinic())
-    before = held(clinic)
-    lesson = clinic.lessons(*options)[key]
-    assert (lesson["verdict"], lesson["reason"]) == ("unknown", reason)
-    assert held(clinic) == before
+    with unchanged(clinic):
+        lesson = clinic.lessons(*options)[key]
+        assert (lesson["verdict"], lesson["reason"]) == ("unknown", reason)
 
 
 @pytest.mark.sampled
@@ -96,8 +95,7 @@ def test_what_is_not_learnt_of_people_is_said(
 def test_answers_take_free_fields(open_clinic: Open, used: int, key: str, reason: str) -> None:
     """How answers are given shows on one free field, what becomes of others on two."""
     more = ({"name": f"Field {number}", "type": "TEXT"} for number in range(used - 1))
-    clinic = declaring(open_clinic(more={"custom_fields": [*SEED["custom_fields"], *more]}), CREATES)
-    lessons = clinic.lessons()
+    lessons = declaring(open_clinic(more={"custom_fields": [*SEED["custom_fields"], *more]}), CREATES).lessons()
     assert lessons[f"{ANSWERS}.{key}"]["reason"] == reason
     assert (lessons[f"{ANSWERS}.value"]["verdict"] == "unknown") is (used == 10)
 
@@ -189,9 +187,8 @@ class StaysAnswered(OwnWay):
 def drawn(seed: int) -> tuple[dict[str, str], type[OwnWay]]:
     """A service by number: its dialect, and how it shows answers."""
     random = Random(seed)  # noqa: S311  the same services in every run
-    dialect = possible({key: random.choice(values) for key, values in answer_dialect_values().items()})
     own = type("Drawn", (OwnWay,), {"shape": staticmethod(SHAPES[seed % len(SHAPES)]), "keeps_answered": seed % 2 == 0})
-    return dialect, own
+    return possible({key: random.choice(values) for key, values in answer_dialect_values().items()}), own
 
 
 def opened(open_clinic: Open, dialect: Mapping[str, str], made: type[Sandbox], project: str) -> Clinic:
@@ -206,14 +203,12 @@ def learns(clinic: Clinic, *options: str) -> None:
 
     Nobody's other answers are touched by it.
     """
-    before = held(clinic)
-    lessons = clinic.probe(*options)
-    assert [key for key, (verdict, _) in lessons.items() if key.startswith(ANSWERS) and verdict == "unknown"] == []
-    assert held(clinic) == before
+    with unchanged(clinic):
+        lessons = clinic.probe(*options)
+        assert [key for key, (verdict, _) in lessons.items() if key.startswith(ANSWERS) and verdict == "unknown"] == []
     clinic.apply("--only", "user/*")
     clinic("plan", "--detailed-exitcode", "--only", "user/*", code=0)
-    now = clinic.answers()
-    assert {email: now[email] for email in AFTERWARDS} == AFTERWARDS
+    assert AFTERWARDS.items() <= clinic.answers().items()
 
 
 @pytest.mark.sampled
@@ -235,10 +230,9 @@ def test_nobody_is_given_an_answer_that_might_stay(open_clinic: Open) -> None:
     """Where no value clears an answer and an answered field cannot be deleted, a named person is given none."""
     dialect = {f"{ANSWERS}.clear-{type}": "omit" for type in ("choice", "multi-select", "text")}
     clinic = opened(open_clinic, {**dialect, f"{ANSWERS}.omitted": "clear"}, StaysAnswered, PROJECT)
-    before = held(clinic)
-    lesson = clinic.lessons("--user", BO)[f"{ANSWERS}.wrapper"]
-    assert "no call that clears an answer is accepted, so none is given" in lesson["reason"]
-    assert held(clinic) == before
+    with unchanged(clinic):
+        lesson = clinic.lessons("--user", BO)[f"{ANSWERS}.wrapper"]
+        assert "no call that clears an answer is accepted, so none is given" in lesson["reason"]
     accepted = [one for one in clinic.sandbox.log if one.operation == ANSWERS and one.status < 300]
     assert len(accepted) == 1  # the person's own answers, sent again as they were
 
@@ -277,23 +271,17 @@ def test_a_refused_combination_costs_one_request(
 def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open) -> None:
     """The probe writes it, the next plan is refused at the place of the answer, and nothing of it is sent."""
     clinic = opened(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, Sandbox, CREATES)
-    before = held(clinic)
-    assert clinic.probe()[f"{ANSWERS}.clear-choice"] == ("found", "refused")
-    assert held(clinic) == before
+    with unchanged(clinic):
+        assert clinic.probe()[f"{ANSWERS}.clear-choice"] == ("found", "refused")
     ran = clinic.apply("--only", "user/*", code=4)
     told = f'error: user/{ANNA}: the answer to "Department" cannot be cleared'
     assert re.search(rf"manifests/all\.yaml:\d+:\d+: {told}", ran.err)
     assert ran.writes == []
 
 
-class Forbidding(Altered):
-    """Answers 403 for what is not there."""
-
-    instead: ClassVar[Mapping[int, int]] = {404: 403}
-
-
 def test_an_account_that_is_gone_may_be_forbidden(open_clinic: Open) -> None:
-    """The credential was not refused: the probe goes on."""
-    clinic = opened(open_clinic, {"users.create.lastName": "familyName"}, Forbidding, CREATES)
+    """A service that answers 403 for what is not there has not refused the credential: the probe goes on."""
+    forbidding = type("Drawn", (Altered,), {"instead": {404: 403}})
+    clinic = opened(open_clinic, {"users.create.lastName": "familyName"}, forbidding, CREATES)
     clinic.probed("--user", BO)
     assert "users.create.lastName: familyName" in clinic.project

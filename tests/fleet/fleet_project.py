@@ -60,8 +60,7 @@ class Fleet:
 
     def run(self, *arguments: object, code: int | None = None) -> Ran:
         """Run a command; return its exit code and what it wrote to stdout and stderr. code: what it has to be."""
-        words = ["-C", str(self.root), *map(str, arguments)]
-        ran = Ran(run_command_line(app, words), *self._capsys.readouterr())
+        ran = Ran(run_command_line(app, ["-C", str(self.root), *map(str, arguments)]), *self._capsys.readouterr())
         assert code in (None, ran.code), ran
         return ran
 
@@ -104,17 +103,15 @@ _TIME = "2026-06-01T00:00:00Z"
 
 
 def _change(name: str, *, added: str, id: str) -> Change:
-    field = FieldChange(path="choices", added=(added,))
-    address = Address.of("custom_field", name)
     return Change(
-        address=address,
+        address=Address.of("custom_field", name),
         action=Action.UPDATE,
         id=id,  # type: ignore[arg-type]  # a RemoteId is a text
         about=None,
         source=None,
         before={"name": name},
         after={"name": name},
-        fields=(field,),
+        fields=(FieldChange(path="choices", added=(added,)),),
     )
 
 

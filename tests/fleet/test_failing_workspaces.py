@@ -45,8 +45,7 @@ def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
     assert exits.keys() == {"a", "b", "c", "d"}
     assert (exits["a"], exits["d"]) == (code, 5)
     assert not served.names("d")
-    report = served.index(name="a.report.json")
-    done = [one for one in report["outcomes"] if one["status"] == "done"]
+    done = [one for one in served.index(name="a.report.json")["outcomes"] if one["status"] == "done"]
     assert 1 <= len(done) < CALLS + len(groups)
     finish(served, *groups)
 

@@ -79,8 +79,7 @@ def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
     before = report.stat().st_mtime_ns
     fleet.apply(code=0)
     assert report.stat().st_mtime_ns == before
-    out = fleet.command("plan", "--detailed-exitcode", code=0).out
-    assert out == "3 workspaces: 0 with changes, 3 without.\n"
+    assert fleet.command("plan", "--detailed-exitcode", code=0).out == "3 workspaces: 0 with changes, 3 without.\n"
 
 
 @pytest.mark.sampled
@@ -201,8 +200,7 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     """The totals of all plans together stop before the first call, unless --allow names exactly that number."""
     fleet.plan()
     fleet.apply(code=0)
-    guards = "fleet_guards: {deletes: 2}\nguards: {deletes: {count: 5, share: off}}\n"
-    fleet.write("lmsconf.yaml", PROJECT + guards)
+    fleet.write("lmsconf.yaml", PROJECT + "fleet_guards: {deletes: 2}\nguards: {deletes: {count: 5, share: off}}\n")
     fleet.write("manifests/a.yaml", 'absent: {groups: ["Team $(region)"]}\n')
     fleet.plan(out="next")
     err = fleet.apply(out="next", code=4).err

@@ -294,8 +294,7 @@ def test_a_failure_in_a_shard_is_a_failure_of_the_whole(fleet: Fleet) -> None:
 
 def document(fleet: Fleet, format: str, *arguments: str) -> Any:
     """The document for an engine."""
-    out = fleet.run("fleet", "matrix", "--format", format, *arguments, code=0).out
-    return json.loads(out)
+    return json.loads(fleet.run("fleet", "matrix", "--format", format, *arguments, code=0).out)
 
 
 def test_a_matrix_has_each_shard_and_all_that_was_asked_for(fleet: Fleet) -> None:

@@ -41,8 +41,7 @@ def test_an_overlay_changes_an_alternative_and_leaves_the_others(fleet: Fleet) -
     fleet.write("lmsconf.yaml", 'workspaces: {x: {url: "sandbox:"}, y: {url: "sandbox:"}}\nmanifests: [a, b]\n')
     fleet.write("a/a.yaml", "custom_fields: [{name: F, type: TEXT, only_in: [y]}, {name: F, type: TEXT, only_in: [x]}]")
     fleet.write("b/b.yaml", "custom_fields: [{name: F, type: MULTI_SELECT, choices: [A], only_in: [x]}]")
-    of_x = {"name": "F", "type": "MULTI_SELECT", "choices": ["A"]}
-    assert explained(fleet, "x") == {"custom_field/F": of_x}
+    assert explained(fleet, "x") == {"custom_field/F": {"name": "F", "type": "MULTI_SELECT", "choices": ["A"]}}
     assert explained(fleet, "y") == {"custom_field/F": {"name": "F", "type": "TEXT"}}
     fleet.write("a/a.yaml", "custom_fields: [{name: F, type: TEXT}]")
     assert "custom_field/F: declared twice" in fleet.run("--workspace", "x", "validate", code=1).err

@@ -198,8 +198,7 @@ def test_a_file_that_is_missing_or_changed_is_an_error(
 ) -> None:
     """It says what is wrong and what to do, and never returns something else."""
     run = find_run(folder.root, apply_group(folder, "Mentors"))
-    name = "plan" if read is kept_plan else "report"
-    spoil(runs(folder) / f"{run.name}.{name}.json")
+    spoil(runs(folder) / f"{run.name}.{'plan' if read is kept_plan else 'report'}.json")
     with pytest.raises(LmsconfError, match=message) as caught:
         read(run)
     assert hint in str(caught.value.hint)
@@ -270,8 +269,7 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
     descriptors = {one.name for one in Path("/dev/fd").iterdir()}
     with scene.begin(plan) as old:
         old.path.with_name(f"{old.path.stem}.zip").mkdir()
-    retention = {"keep": 1, "keep_seconds": 0.0}
-    with Journal.begin(scene.root, plan, meta={}, **retention) as journal:
+    with Journal.begin(scene.root, plan, meta={}, keep=1, keep_seconds=0.0) as journal:
         kept_path(journal.path, REPORT).mkdir()
         report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert {one.name for one in Path("/dev/fd").iterdir()} <= descriptors

@@ -219,8 +219,7 @@ def test_a_line_can_be_checked_by_anybody() -> None:
     """Canonical JSON with the first eight digits of its own sha256, so that older and newer journals can be read."""
     entry: dict[str, Json] = {"event": "end", "exit": 0, "verified": "all", "at": "2026-06-01T08:00:00Z"}
     text = json.dumps(entry, sort_keys=True, separators=(",", ":"))
-    line = json.loads(encode_line(entry))
-    assert line == {**entry, "sum": sha256(text.encode()).hexdigest()[:8]}
+    assert json.loads(encode_line(entry)) == {**entry, "sum": sha256(text.encode()).hexdigest()[:8]}
     assert decode_line(encode_line(entry)) == entry
 
 

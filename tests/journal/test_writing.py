@@ -65,8 +65,7 @@ def test_the_whole_run_is_written_down(scene: JournalProject) -> None:
     """
     plan = scene.plan()
     heard: defaultdict[str, list[RunProgress]] = defaultdict(list)
-    progress = ApplyEvents(lambda label: nullcontext(heard[label].append))
-    report, path = scene.applied(plan, {"progress": progress})
+    report, path = scene.applied(plan, {"progress": ApplyEvents(lambda label: nullcontext(heard[label].append))})
     run = parse_journal(path.stem, path.read_bytes())
     assert run.opening is not None
     assert run.ending is not None

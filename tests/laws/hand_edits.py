@@ -36,8 +36,7 @@ class _Edit:
             getattr(self, f"_{word}")()
 
     def _one(self, kind: str, which: int) -> tuple[str, dict[str, Any]]:
-        rows = [(id, said) for (of, id), said in self._raw.items() if of == kind]
-        return _pick(rows, which)
+        return _pick([(id, said) for (of, id), said in self._raw.items() if of == kind], which)
 
     def _add(self) -> None:
         self._service.groups.add_members(self._one("group", self._which)[0], [self._one("user", self._what)[0]])

@@ -311,8 +311,7 @@ class Model:
     def replace_conditions(self, id: str, said: Sequence[Heard]) -> None:
         """New conditions in the place of all that there were."""
         _check_shape(said)
-        group = self.group(id, SMART_GROUP)
-        group.conditions = self._read_conditions(said)
+        self.group(id, SMART_GROUP).conditions = self._read_conditions(said)
 
     def rename(self, id: str, kind: str, name: str) -> None:
         """Another name, and nothing else."""

@@ -109,9 +109,7 @@ class _Wishing:
         self._custom_fields()
         if answers:
             self._answers()
-        groups = self._groups()
-        smart = self._smart_groups()
-        self._content_targets(groups, smart)
+        self._content_targets(self._groups(), self._smart_groups())
         self._leave_nothing_declared_alone()
         return self.wish
 
@@ -288,9 +286,8 @@ class _Wishing:
 
     def _choices(self, fate: Outcome, live: Field, keys: set[str]) -> list[str]:
         dice, entry = self.dice, fate.entry
-        keep = dice.some(live.choices, least=1)
         names, said, named = list[str](), list[object](), set[str]()
-        for id, name in keep:
+        for id, name in dice.some(live.choices, least=1):
             item: object = name
             if dice.chance(4):
                 fresh = f"{dice.name()} was {next(self.numbers)}"

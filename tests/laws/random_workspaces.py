@@ -225,8 +225,7 @@ def answer_all(dice: Dice, world: RandomWorkspace) -> None:
     """Let everybody answer some of the fields."""
     for email in world.people:
         for one in dice.some([one for one in world.fields if one.type == "TEXT" or one.choices], most=4):
-            choices = [name for _, name in one.choices]
-            world.answers.setdefault(email, {})[one.name] = answer(dice, one.type, choices)
+            world.answers.setdefault(email, {})[one.name] = answer(dice, one.type, [name for _, name in one.choices])
 
 
 def _targets(dice: Dice, world: RandomWorkspace) -> None:
@@ -235,8 +234,7 @@ def _targets(dice: Dice, world: RandomWorkspace) -> None:
     alone = [name for name, times in Counter(world.contents.values()).items() if times == 1]
     audiences: list[object] = ["everyone"]
     for key, groups in (("group", world.groups), ("smart_group", world.smart_groups)):
-        named = Counter(one.name for one in groups)
-        audiences += [{key: name} for name, times in named.items() if times == 1]
+        audiences += [{key: name} for name, times in Counter(one.name for one in groups).items() if times == 1]
     audiences += [{"user": email} for email in world.people]
     for content in alone:
         for audience in dice.some(audiences, most=3):

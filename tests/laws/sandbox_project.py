@@ -242,8 +242,7 @@ def _settings(folder: Path) -> Settings:
 
 def yaml_text(document: Mapping[str, object]) -> str:
     """Sections as YAML, whose flow style JSON is."""
-    lines = (f"{key}: {json.dumps(_verbatim(value), ensure_ascii=False)}\n" for key, value in document.items())
-    return "".join(lines)
+    return "".join(f"{key}: {json.dumps(_verbatim(value), ensure_ascii=False)}\n" for key, value in document.items())
 
 
 def _verbatim(value: object) -> object:

@@ -75,8 +75,7 @@ def test_the_first_plan_after_an_export_is_empty(
     opened: Open, world: RandomWorkspace, owned: Mapping[str, tuple[str, ...]], people: bool
 ) -> None:
     """Of whatever a workspace holds: odd names, names that are live twice, empty groups, unknown system conditions."""
-    stage = opened((world, RandomManifests()))
-    plan, lost = exported_plan(stage, owned, people)
+    plan, lost = exported_plan(opened((world, RandomManifests())), owned, people)
     # What lints say of a workspace is no fault of its export.
     told = [problem for problem in plan.all_problems if not is_lint(problem)]
     warnings = {problem.code for problem in told if problem.severity != "note"}
@@ -134,8 +133,7 @@ def _conditions(dice: Dice, fields: list[FieldRow]) -> tuple[ConditionRow, ...]:
     for _ in range(dice.number(1, 3)):
         one = dice.pick([*fields, FieldRow(RemoteId("f-gone"), "gone", "CHOICE")])
         choices = [*(choice.id for choice in one.choices), RemoteId("choice-gone")]
-        system = dice.pick((None, "IS_ANY", "OTHER\x07"))
-        found.append(ConditionRow(one.id, frozenset(dice.some(choices)), system))
+        found.append(ConditionRow(one.id, frozenset(dice.some(choices)), dice.pick((None, "IS_ANY", "OTHER\x07"))))
     return tuple(found)
 
 

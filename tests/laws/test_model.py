@@ -125,8 +125,7 @@ class Workspace(RuleBasedStateMachine):
     def read(self, path: str, **query: str | int | bool) -> dict[str, Any]:
         """What the sandbox answers to a question that nothing is wrong with."""
         # Nearly all requests are reads, and most of their time would be httpx's own.
-        asked = urlencode(query).replace("=True", "=true")
-        answer = self.sandbox.answer("GET", path, asked, GRANTED, b"")
+        answer = self.sandbox.answer("GET", path, urlencode(query).replace("=True", "=true"), GRANTED, b"")
         assert answer.status == 200, answer
         found: dict[str, Any] = in_order(json.loads(answer.body))
         return found
@@ -156,9 +155,8 @@ class Workspace(RuleBasedStateMachine):
 
         def on(id: str) -> S[Said]:
             choices = self.model.fields[id].choices if id in self.model.fields else {}
-            named = st.lists(mostly(choices), min_size=1, max_size=2)
             system = st.sampled_from(["IS_ANY", "IS_ANY", "IS_ODD"])
-            parts = {"choiceIds": named, "systemCondition": system}
+            parts = {"choiceIds": st.lists(mostly(choices), min_size=1, max_size=2), "systemCondition": system}
             said = [("systemCondition",), *([("choiceIds",), ("choiceIds",), tuple(parts)] if choices else [])]
             return st.sampled_from(said).flatmap(
                 lambda keys: st.fixed_dictionaries({"customFieldId": st.just(id), **{key: parts[key] for key in keys}})
@@ -315,8 +313,7 @@ class Workspace(RuleBasedStateMachine):
 
     @rule(kind=kinds, id=group, name=names)
     def rename_group(self, kind: str, id: str, name: str) -> None:
-        path = f"{PLACES[kind]}/{id}/rename"
-        self.told("POST", path, {"name": name}, lambda _: self.model.rename(id, kind, name))
+        self.told("POST", f"{PLACES[kind]}/{id}/rename", {"name": name}, lambda _: self.model.rename(id, kind, name))
 
     @rule(kind=kinds, id=group)
     def delete_group(self, kind: str, id: str) -> None:
@@ -389,8 +386,7 @@ class Workspace(RuleBasedStateMachine):
         for id, group in model.groups.items():
             for kind, listed in LISTS:
                 if kind == group.kind:
-                    found = self.read(f"{PLACES[kind]}/{id}/{listed}")["userIds"]
-                    assert found == sorted(getattr(group, listed))
+                    assert self.read(f"{PLACES[kind]}/{id}/{listed}")["userIds"] == sorted(getattr(group, listed))
             if group.kind == SMART_GROUP:
                 assert self.read(f"/smart-groups/{id}", includeMembers=True) == model.smart_group(id)
         assert self.read("/custom-fields")["customFields"] == [model.shown_field(id) for id in model.fields]

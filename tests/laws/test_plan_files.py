@@ -45,8 +45,7 @@ def test_a_plan_file_does_what_the_plan_does(opened: Open, both: Both) -> None:
     stage = opened(both).one_by_one()
     plan = stage.plan()
     text = dumps(plan)
-    unnamed = replace(plan.effects, rows=None, unknown=())
-    assert loads(text) == replace(plan, renames=(), effects=unnamed)
+    assert loads(text) == replace(plan, renames=(), effects=replace(plan.effects, rows=None, unknown=()))
     assert dumps(loads(text)) == text
     if plan.calls:
         stage.apply(plan)
@@ -112,8 +111,7 @@ def test_a_twin_reads_as_the_workspace(opened: Open, dialect: dict[str, str | in
     with closing(twin.store):
         with twin.store.write_transaction() as repository:
             fill_workspace(repository, snapshot_file.loads(text), spec=twin.spec)
-        again = stage.seen_through(twin).workspace.snapshot(manifests=stage.manifests())
-        assert snapshot_file.dumps(again) == text
+        assert snapshot_file.dumps(stage.seen_through(twin).workspace.snapshot(manifests=stage.manifests())) == text
 
 
 # What a rehearsal says of a plan comes true: the same calls end the same way, and leave the same workspace.

@@ -52,8 +52,7 @@ def carry_out(stage: SandboxProject, plan: Plan, dies_at: int | None = None) -> 
 
 
 def undo_of(stage: SandboxProject, name: str = "latest") -> Plan:
-    run = load_run(stage.workspace, find_run(stage.folder, name))
-    return plan_undo(stage.workspace, run, stage.settings.policy)
+    return plan_undo(stage.workspace, load_run(stage.workspace, find_run(stage.folder, name)), stage.settings.policy)
 
 
 def undone(stage: SandboxProject) -> Plan:
