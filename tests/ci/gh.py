@@ -84,7 +84,8 @@ def api(words: argparse.Namespace) -> str:
         name, _, value = pair.partition("=")
         fields[name] = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
     method = words.method or ("POST" if fields else "GET")
-    return "" if words.silent else filtered(answer(method, words.path, fields), words.jq)
+    found = answer(method, words.path, fields)
+    return "" if words.silent else filtered(found, words.jq)
 
 
 def run_download(words: argparse.Namespace) -> str:

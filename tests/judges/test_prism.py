@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from api.test_every_operation import DEFAULT, OTHER, RecordingClient
+from api.test_every_operation import CONTENT, DEFAULT, OTHER, RecordingClient
 from api.test_every_operation import test_every_operation_in_one_life as whole_life
 from texts import text_of
 
@@ -30,7 +30,6 @@ from lmsconf.workspace.fill_sandbox import fill_workspace
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-CONTENT = {"content": [{"name": "Fire safety", "id": "c-1"}]}
 PEOPLE = text_of(__file__, "prism_people.yaml")
 """What the examples leave out: people, for the quickstart's workspace."""
 
@@ -40,7 +39,7 @@ def lived(log: Path, dialect: Mapping[str, str | int], *options: str) -> tuple[l
     spec = ApiSpec(dialect)
     sandbox = Sandbox(spec=spec)
     with sandbox.store.write_transaction() as repository:
-        fill_workspace(repository, CONTENT, source="here", spec=spec)
+        fill_workspace(repository, {"content": CONTENT}, source="here", spec=spec)
     with judged(sandbox, log, *options) as prism, Service(RecordingClient(spec, prism.url)) as service:
         whole_life(service)
         found = prism.findings()
