@@ -85,7 +85,13 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
         shape(stage.look()),
         {json.dumps(name, ensure_ascii=False) for one in excused for name in _names(one)},
     )
-    differing = [text for text in ((before - after) + (after - before)) if not any(name in text for name in names)]
+    # Who had an answer to such a field is another row afterwards, which does not name the field.
+    lost = {json.loads(text)[1].get("email", "") for text in before - after if any(name in text for name in names)}
+    differing = [
+        text
+        for text in (before - after) + (after - before)
+        if not any(name in text for name in names) and json.loads(text)[1].get("email") not in lost
+    ]
     assert not differing, "\n".join(map(str, [*differing, *plan.changes, "UNDO", *undo.changes, *undo.problems]))
 
 
