@@ -8,7 +8,7 @@ from flow.shell import Ran, lmsconf
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints in a folder; nothing of the settings of whoever runs the tests counts."""
+    """What git prints in a folder; the settings of the user who runs the tests do not count."""
     settings = ("user.name=x", "user.email=x@x.example", "commit.gpgsign=false", "protocol.file.allow=always")
     words = ["git", *(word for one in settings for word in ("-c", one)), *arguments]
     return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()

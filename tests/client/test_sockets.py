@@ -265,7 +265,7 @@ def test_a_service_closes_its_connection() -> None:
 
 
 def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever a service repeats in the headers of its answer, and whoever listens to everything that is logged."""
+    """Whatever a service repeats in the headers of its answer, and whatever listens to everything that is logged."""
     link = b"Location: https://files.example/canary-file?X-Amz-Signature=canary-signature\r\n"
     echo = after_the_request(
         b"HTTP/1.1 302 Found\r\n" + link + b"X-Sent: " + CANARY.encode() + b"\r\nContent-Length: 0\r\n\r\n"

@@ -122,7 +122,7 @@ groups: [{name: A, members: [anna@acme.example, bo@acme.example, cy@acme.example
 
 @pytest.fixture
 def it(tmp_path: Path) -> Project:
-    """A group of three, two of whom the manifest takes out."""
+    """A group of three; the manifest takes out two of them."""
     made = Project(tmp_path, SEED)
     made.write("groups: [{name: A, members: [anna@acme.example]}]")
     return made
@@ -175,7 +175,7 @@ def test_a_group_that_a_run_has_created_is_part_of_the_plan(it: Project) -> None
     ("live", "fits"), [("ab", True), ("b", True), ("bd", True), ("ad", False), ("", False), ("abe", False)]
 )
 def test_a_list_between_both_states_is_part_of_the_plan(live: str, fits: bool) -> None:
-    """Everybody who is in it before and after, and nobody else: whom others took out, no run of the plan has."""
+    """It holds every member that the plan keeps, and none that is in neither state."""
     planned = change({"members": [*"abc"]}, {"members": [*"bd"]})
     left = change({"members": [*live]}, {"members": [*"bd"]})
     assert (find_foreign_changes(plan(planned), plan(left)) == ()) is fits

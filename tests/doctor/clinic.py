@@ -150,7 +150,7 @@ def held(clinic: Clinic) -> dict[str, list[tuple[Any, ...]]]:
     tables = [name for (name,) in clinic.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
     found: dict[str, list[tuple[Any, ...]]] = {}
     for table in sorted({*tables} - {"counters", "orders"}):
-        names = {name for (name,) in clinic.rows(f"SELECT name FROM pragma_table_info('{table}')")}  # noqa: S608
+        names = {name for (name,) in clinic.rows(f"SELECT name FROM pragma_table_info('{table}')")}  # noqa: S608  as below
         columns = ", ".join(sorted(names - {"seq", "created_at", "updated_at"}))
         found[table] = sorted(clinic.rows(f"SELECT {columns} FROM {table}"), key=repr)  # noqa: S608  of the schema
     return found

@@ -142,7 +142,7 @@ class Evaluated:
     """Group id → before, after, join and leave, of those whose membership changes."""
     people: dict[str, int]
     mandatory: int
-    """People for whom a content becomes mandatory."""
+    """People who get a content as mandatory that was not."""
     losing: int
     """People who lose a content, or whose windows are cut short."""
     worst: float

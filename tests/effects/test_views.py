@@ -41,7 +41,7 @@ NOT_COUNTED = "Access through programs or purchases is not counted."
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A workspace in which thirty people have a content, for eighteen of whom the manifest takes it away."""
+    """A workspace in which thirty people have a content; the manifest takes it away from eighteen of them."""
     it = Project(tmp_path, SEED, "timezone: UTC\n")
     it.write(NARROWED)
     return it

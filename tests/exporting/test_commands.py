@@ -174,7 +174,7 @@ def test_assignments_to_people_unknown_to_a_redacted_snapshot_are_not_compared(p
 def test_a_plan_against_a_redacted_snapshot_compares_only_whom_it_knows(project: Project) -> None:
     """Who is new to the manifests is a warning, and the rest of the list is compared, with numbers for unnamed people.
 
-    Number 1 is the administrator, number 2 the member whom the manifests did not name.
+    Number 1 is the administrator, number 2 the member that the manifests did not name.
     """
     project.write("groups: [{name: Coaches, members: [bo.ek@acme.example]}]")
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0

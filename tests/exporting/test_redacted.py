@@ -1,4 +1,4 @@
-"""`lmsconf snapshot --redact`: nobody is told whom the manifests do not name, and plans are still made."""
+"""`lmsconf snapshot --redact`: people that the manifests do not name are left out, and plans are still made."""
 
 import hashlib
 import hmac
@@ -122,7 +122,7 @@ def digests(salt: str, text: str) -> Iterator[str]:
 
 
 def test_brute_force_with_the_full_staff_list_tells_nobody_else(project: Project) -> None:
-    """Of a hundred people only those are found whom the manifests name, by whatever hash, spelling, id or name."""
+    """Of a hundred people only those in the manifests are found, by whatever hash, spelling, id or name."""
     text = (project.root / "red.json").read_text()
     salt = read(project, "red.json")["pseudonyms"]["salt"]
     # Of a million guesses some share eight digits with something by chance; twelve they do not.
@@ -140,7 +140,7 @@ def test_brute_force_with_the_full_staff_list_tells_nobody_else(project: Project
         if clues:
             told.add(email)
     assert told - {*NAMED} == set()
-    assert told == {*NAMED}, "whom the manifests name is found, or this looks for the wrong thing"
+    assert told == {*NAMED}, "people in the manifests are found, or this looks for the wrong thing"
 
 
 def test_nothing_links_the_lists_of_somebody_whom_no_manifest_names(project: Project) -> None:
@@ -231,7 +231,7 @@ def test_numbers_of_lists_that_are_not_there_make_no_people(project: Project) ->
 
 
 def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:
-    """The snapshot knows whom the manifests named when it was taken, so it can tell that somebody is not there."""
+    """The snapshot knows who was named in the manifests when it was taken, so it tells that one of them is missing."""
     project = Project(tmp_path, "groups: [{name: A}]\n")
     project.write("groups: [{name: A, members: {include: [nobody@acme.example]}}]")
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0

@@ -31,7 +31,7 @@ def told(plan: Plan) -> list[tuple[str, str]]:
 
 
 def members(number: int) -> str:
-    """Two people whom no other number has."""
+    """Two people of this number alone."""
     first = number % len(CROWD)
     return f"[{CROWD[first]}, {CROWD[(first + 1 + number // len(CROWD)) % len(CROWD)]}]"
 

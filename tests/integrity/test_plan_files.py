@@ -1,4 +1,4 @@
-"""A plan file that was edited anywhere is refused; signed, also when it was sealed anew by whoever edited it."""
+"""A plan file that was edited anywhere is refused; signed, also when it was sealed anew after the edit."""
 
 import json
 from collections.abc import Iterator, Sequence

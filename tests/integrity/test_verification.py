@@ -285,7 +285,7 @@ BUT = "2 members were predicted, and the service lists"
 def test_other_members_are_a_warning(
     project: LinkedProject, members: list[str], more: str, from_file: bool, told: str
 ) -> None:
-    """The run has converged, and says both numbers, or that the people are others, whom a plan file knows, too.
+    """The run has converged, and the warning has both numbers; with as many members, that they are other people.
 
     An account that the plan creates has no id before, so the plan knows only how many members there will be.
     """

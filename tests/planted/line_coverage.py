@@ -44,7 +44,7 @@ class _Lines:
     """A plugin of one worker of pytest: coverage keeps the lines of each test apart."""
 
     def __init__(self, worker: str) -> None:
-        import coverage  # only whoever makes the map needs it
+        import coverage  # only the run that makes the map needs it
 
         self._coverage = coverage.Coverage(data_file=str(_FOLDER / f"lines.{worker}"), source=["lmsconf"])
         self._coverage.set_option("run:relative_files", True)

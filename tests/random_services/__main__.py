@@ -36,7 +36,7 @@ def played(case: Case) -> tuple[str, Outcome]:
 
 
 def main(words: list[str]) -> int:
-    """Play, and print what became of whom: 1 where somebody lost something or a probe left something."""
+    """Play, and print the outcome of each service: 1 where somebody lost something or a probe left something."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0-39")
     parser.add_argument("--single", action="store_true")

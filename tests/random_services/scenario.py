@@ -116,7 +116,7 @@ def bare(facts: Iterable[Fact]) -> set[Fact]:
 _PEOPLE: Final = "m JOIN groups g ON g.id = m.grp JOIN people p ON p.id = m.person"
 _FACTS: Final = {
     "member": f"SELECT g.name, p.email FROM members {_PEOPLE}",  # noqa: S608  the parts stand above
-    "manager": f"SELECT g.name, p.email FROM managers {_PEOPLE}",  # noqa: S608
+    "manager": f"SELECT g.name, p.email FROM managers {_PEOPLE}",  # noqa: S608  likewise
     "right": """
         SELECT email, 'admin' FROM people WHERE admin UNION SELECT email, 'manager' FROM people WHERE manager
         UNION SELECT p.email, one.value FROM people p, json_each(p.applications) one

@@ -419,7 +419,7 @@ class RandomService(Sandbox):
             self._give_rights(ids)
 
     def _accepted(self, table: str, ids: list[str]) -> list[str]:
-        """Those whom a call adds. Raises Refused."""
+        """The people that a call adds. Raises Refused."""
         points = self.points
         rows = self._rows("SELECT id, archived_at, admin OR manager FROM people")
         past, able = {str(id): at is not None for id, at, _ in rows}, {str(id): bool(right) for id, _, right in rows}

@@ -1,4 +1,4 @@
-"""Who may import whom, and which module is the door to which library."""
+"""Which package may import which, and which modules may import a library."""
 
 import ast
 import re
