@@ -184,6 +184,7 @@ class TableFiles(Struct):
 
 def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: SourceLocation) -> ProblemsFound:
     """Return the error for a name that is not that of a file in the project."""
+    # os.path, unlike pathlib, raises no PermissionError for what may not be looked at.
     rules = (
         (
             is_outside,

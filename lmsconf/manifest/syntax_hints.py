@@ -146,7 +146,7 @@ def _in_brackets(complaint: ParserError, line: str, opened: str) -> Sequence[Rul
             "Remove the extra comma or bracket, or write the value.",
             at,
         ),
-        (is_keyed, f"a colon is missing after {word}", f"Write {word}: {char}…", at),
+        (is_keyed, f"a colon is missing after {word}", f"Put a colon and a space after {word}", at),
         (is_flow, not_closed, _close("]" if kind == "list" else "}", char, start[0], at[0]), at),
         (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
     )
@@ -171,7 +171,7 @@ def _glued_in_flow(rest: str, at: Place) -> Iterator[Advice]:
     if key is not None and key[2][:1] in ("", ",", "}", "]"):
         yield (f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
     elif key is not None:
-        yield ("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
+        yield ("a space is missing after the colon", f"Put a space after {key[1]}:", at)
 
 
 def _closed(line: str, column: int) -> str:
