@@ -25,6 +25,8 @@ from lmsconf.support.secrets import HIDDEN, escaped_forms, redact_secrets, regis
 from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem
 
 URL_NAME: Final = "the workspace's url"
+REQUEST_TIMEOUT: Final = 60.0
+"""Seconds from connecting to the last byte of the response. Of them 10 to connect, and 30 without a byte, at most."""
 NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Errors before the first byte of a request: a retry is safe. A proxy refuses a connection, not a request."""
 NEVER_SENT: Final = (httpx.UnsupportedProtocol,)
@@ -41,6 +43,8 @@ _WAYS_OUT: Final = (
     ),
 )
 """Words in OpenSSL's name for the check that a certificate failed, and the hint for each."""
+_UNWANTED: Final = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)|(?<=^Invalid URL in location header): (?s:.*)")
+"""Numbers that Python adds to messages; and the part of a Location, perhaps of its password, that httpx quotes."""
 
 
 class NoResponse(Exception):
@@ -197,8 +201,7 @@ class HttpTransport:
     def _failure(self, error: Exception) -> NoResponse:
         """Map an error of httpx to ours; one without a message is described by its class name."""
         text = str(error)
-        # Python adds numbers to the messages of the system and of OpenSSL.
-        reason = re.sub(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)", "", self.redact(text)) or type(error).__name__
+        reason = _UNWANTED.sub("", self.redact(text)) or type(error).__name__
         if type(error) in NEVER_SENT:
             return NoResponse(reason, is_sent=False, final=True)
         if type(error) not in NOT_SENT:
