@@ -27,7 +27,6 @@ from lmsconf.sandbox.seed_format import (
     EntryLoader,
     InvalidSeedValue,
     SeedCertificate,
-    SeedCondition,
     SeedContent,
     SeedContentTarget,
     SeedCustomField,
@@ -152,16 +151,15 @@ class SeedLoader(EntryLoader):
 
     def _load_smart_group(self, group: SeedSmartGroup) -> None:
         self._add_group(SMART_GROUP, group)
-        conditions = [self._condition(one) for one in group.conditions]
+        conditions = [
+            {
+                "customFieldId": self._id("custom_fields", one.field),
+                "choiceIds": [self._id(f"the choices of {one.field!r}", name) for name in one.choices],
+                "systemCondition": one.system_condition,
+            }
+            for one in group.conditions
+        ]
         REPLACE_CONDITIONS(self.context.with_body({"smartGroupId": group.id, "conditions": conditions}))
-
-    def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
-        """A condition as the API takes it."""
-        return {
-            "customFieldId": self._id("custom_fields", condition.field),
-            "choiceIds": [self._id(f"the choices of {condition.field!r}", name) for name in condition.choices],
-            "systemCondition": condition.system_condition,
-        }
 
     def _load_content(self, content: SeedContent) -> None:
         details = {

@@ -185,7 +185,7 @@ class Sandbox(httpx.BaseTransport):
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
         """One transaction, rolled back for a rejected request. Archive dates that are due are applied first."""
         if stale:
-            with self.store.read_at_checkpoint(_BEFORE) as repository:
+            with self.store.read_transaction(_BEFORE) as repository:
                 yield repository
             return
         if operation.writes and self._faults and self._faults.has_stale_reads:
@@ -202,8 +202,7 @@ class Sandbox(httpx.BaseTransport):
     def _no_endpoint(self, method: str, path: str) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
         methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
-        allowed = ", ".join(other for other in methods if self.spec.match_route(other, path))
-        if allowed:
+        if allowed := ", ".join(other for other in methods if self.spec.match_route(other, path)):
             return Refusal(405, "method_not_allowed", f"{path} takes {allowed}, not {method}", {"allow": allowed})
         return not_found(f"there is no endpoint {path}")
 
