@@ -167,21 +167,13 @@ class HttpTransport:
         )
         try:
             with closing(self._client.send(request, stream=True)) as response:
-                return self._received(response, until, seconds)
+                body, unreadable = self._read(response, until, seconds)
+                return HttpResponse(response.status_code, body, response.headers, unreadable)
         except FAILURES as error:
             raise self._failure(error) from error
 
-    def _received(self, response: httpx.Response, until: float, seconds: float) -> HttpResponse:
-        """Read the response to its end. Raises NoResponse at the deadline."""
-        body, unreadable = b"", None
-        try:
-            body = self._body(response, until, seconds)
-        except (ValueError, httpx.DecodingError) as error:
-            unreadable = str(error)
-        return HttpResponse(response.status_code, body, response.headers, unreadable)
-
-    def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
-        """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""
+    def _read(self, response: httpx.Response, until: float, seconds: float) -> tuple[bytes, str | None]:
+        """Return the decompressed body, or why it cannot be read. Raises NoResponse at the deadline."""
         body = bytearray()
 
         def check(chunk: bytes) -> None:
@@ -191,12 +183,15 @@ class HttpTransport:
                 raise NoResponse(f"no complete response within {seconds:.3g} s", is_sent=True)
 
         response.stream = _CheckedStream(cast("httpx.SyncByteStream", response.stream), check)
-        for part in response.iter_bytes():
-            body += part
-            check(b"")
-        whole = bytes(body)
-        body.clear()  # `check` is in a cycle of httpx's response and its stream, and would keep it
-        return whole
+        try:
+            for part in response.iter_bytes():
+                body += part
+                check(b"")
+            return bytes(body), None
+        except (ValueError, httpx.DecodingError) as error:
+            return b"", str(error)
+        finally:
+            body.clear()  # `check` is in a cycle of httpx's response and its stream, and would keep it
 
     def _failure(self, error: Exception) -> NoResponse:
         """Map an error of httpx to ours; one without a message is described by its class name."""
