@@ -55,8 +55,8 @@ class SeedLoader(EntryLoader):
         self._ids: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
         self._pairs: set[tuple[Value, ...]] = set()
 
-    def load_sections(self) -> None:
-        """Create what the sections list, each after those that its entries name."""
+    def load_sections(self) -> list[str]:
+        """Create what the sections list, each after those that its entries name; return the problems."""
         loads: dict[str, tuple[type[Any], str, Callable[[Any], None]]] = {
             "custom_fields": (SeedCustomField, "", self._load_field),
             "people": (SeedPerson, "u", self._load_person),
@@ -73,6 +73,7 @@ class SeedLoader(EntryLoader):
                 if isinstance(entry, SeedNamedEntry):
                     self._ids[section, entry.name].append(entry.id)
             self.load(section, entries, load)
+        return self.problems
 
     def _read(self, section: str, kind: type[S]) -> dict[int, S]:
         """The entries of a section by their place, without those that cannot be read."""
