@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
 from unicodedata import normalize
+from urllib.parse import quote_plus
 from zoneinfo import ZoneInfo
 
 from msgspec.json import decode
@@ -311,6 +312,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str | bool | None]]]] = 
     "local_time": (2, _local_time),
     "nfc": (1, partial(normalize, "NFC")),
     "repr": (1, repr),
+    "encode_query": (1, quote_plus),
     "matches": (2, _matches),
 }
 """Functions that SQL may call: the name of each → how many arguments it takes, and the function."""
