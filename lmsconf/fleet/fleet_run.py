@@ -12,7 +12,7 @@ import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ from lmsconf.errors import (
     shorten,
 )
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import end_idle, interrupt_run, kill_run, task_process
+from lmsconf.fleet.worker import end_run, interrupt_run, kill_run, process_of_thread
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
@@ -308,14 +308,11 @@ def run_locally(
     number, name = max(1, min(processes, len(tasks))), secrets.token_hex(6)
 
     def run(task: FleetTask) -> FleetEntry:
-        """Let a worker run a task, another one where it has died."""
-        with task_process(name, root, environ) as process:
-            return process.run(with_part_of_rate(task, number), time_limit)
+        """Let the worker of this thread run a task, another one where it has died."""
+        process = process_of_thread(name, root, environ)
+        return process.run(with_part_of_rate(task, number), time_limit)
 
     try:
-        with ExitStack() as started:
-            for _ in tasks[:number]:
-                started.enter_context(task_process(name, root, environ))
         run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, tasks, listener)
     finally:
-        end_idle(name)
+        end_run(name)
