@@ -11,7 +11,7 @@ import secrets
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from lmsconf.documents.reports import fleet_index_text, load_fleet_index
 from lmsconf.errors import (
     LmsconfError,
     Problem,
-    Terminated,
     UsageError,
     interrupt_exit_code,
     raise_found,
@@ -67,27 +66,20 @@ def run_in_threads(
     """
     threads = ThreadPoolExecutor(max(1, min(number, len(tasks))))
     results: set[Future[FleetEntry]] = set()
-
-    def interrupted(number: signal.Signals) -> list[Future[FleetEntry]]:
-        """Interrupt what runs; return the results of the tasks that have begun."""
-        threads.shutdown(wait=False, cancel_futures=True)
-        interrupt(number)
-        return [result for result in results if not result.cancelled()]
-
     try:
         results |= {threads.submit(run, task) for task in tasks}
         for result in as_completed(results):
             results.remove(result)
             listener(result.result())
-    except KeyboardInterrupt as cut:
-        begun = interrupted(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
+    except BaseException as cut:
+        threads.shutdown(wait=False, cancel_futures=True)
+        interrupt(signal.SIGINT if type(cut) is KeyboardInterrupt else signal.SIGTERM)
+        begun = [result for result in results if not result.cancelled()]
         with suppress(TimeoutError):
             for result in as_completed(begun, timeout=_GRACE):
-                if result.exception() is None and not result.result().is_lost:
+                is_known = result.exception() is None and not result.result().is_lost
+                if is_known and isinstance(cut, KeyboardInterrupt):
                     listener(result.result())
-        raise
-    except BaseException:
-        wait(interrupted(signal.SIGTERM), timeout=_GRACE)
         raise
     finally:  # the time is over, or a second interrupt says that nobody waits for the others
         threads.shutdown(wait=False, cancel_futures=True)
