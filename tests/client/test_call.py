@@ -152,10 +152,9 @@ def test_a_redirect_that_cannot_be_read_is_a_lost_answer() -> None:
     """It was received, so of a write nobody knows; it is not followed either, nor is what may be a password shown."""
     for to in ("https:e", "http://user:pass/word@host"):
         network = Network(raw(301, b"", location=to))
-        with pytest.raises(WriteOutcomeUnknown) as caught:
+        with pytest.raises(WriteOutcomeUnknown, match=r"\A(?!.*pass)"):
             perform(client(network=network), WRITE)
         assert len(network.requests) == 1
-        assert "pass" not in caught.value.message
     assert failure(READ, raw(300, b"", location="https://secret@[::1")).hint == MOVED
 
 
