@@ -26,7 +26,7 @@ from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_pr
 
 URL_NAME: Final = "the workspace's url"
 REQUEST_TIMEOUT: Final = 60.0
-"""Seconds from connecting to the last byte of the response. Of them 10 to connect, and 30 without a byte, at most."""
+"""Seconds from connecting to the last byte of a response; at most 10 to connect, and 30 without a byte."""
 NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Errors before the first byte of a request: a retry is safe. A proxy refuses a connection, not a request."""
 NEVER_SENT: Final = (httpx.UnsupportedProtocol,)
@@ -44,7 +44,7 @@ _WAYS_OUT: Final = (
 )
 """Words in OpenSSL's name for the check that a certificate failed, and the hint for each."""
 _UNWANTED: Final = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)|(?<=^Invalid URL in location header): (?s:.*)")
-"""Numbers that Python adds to messages; and the part of a Location, perhaps of its password, that httpx quotes."""
+"""Numbers that Python adds to messages, and the part of a Location, perhaps a password, that httpx quotes."""
 
 
 class NoResponse(Exception):

@@ -147,7 +147,7 @@ class TaskProcess(subprocess.Popen[bytes]):
                 self.send_signal(interrupted[run])
 
     def can_run(self, run: str) -> bool:
-        """Whether it can be given a task of a run: it has not ended, nor will soon because it waits for too long."""
+        """Whether it can be given a task of a run: it has not ended, and will not soon because it waits."""
         is_kept = time.monotonic() - self.idle_since < _IDLE_SECONDS / 2
         return self._run == run and is_kept and self.poll() is None
 

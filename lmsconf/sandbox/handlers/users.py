@@ -100,7 +100,7 @@ _SEARCH: Final = f"""
 
 
 def answer_with_groups(query: str, context: RequestContext) -> Json:
-    """Answer with a person or a page of people, and add their smart groups to any groups: manual ones come first."""
+    """Answer with a person or a page of people, and add smart groups to any groups: manual ones come first."""
     answer = cast(Entry, context.repository.json(query))
     listed = cast("list[dict[str, list[Json]]]", answer.get("users", [answer]))
     people = [person for person in listed if "memberOfGroups" in person]
