@@ -23,7 +23,7 @@ from lmsconf.api.response_limits import ANSWER
 from lmsconf.api.retry_and_rate_limit import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy, is_not_carried_out
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.value_encoding import with_offsets
-from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, NoResponse
+from lmsconf.api.transport import REQUEST_TIMEOUT, URL_NAME, HttpResponse, HttpTransport, NoResponse
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Client(AbstractContextManager["Client"]):
         outage: Outage | None = None,
         on_call: Callable[[Exchange], None] | None = None,
         only_reads: bool = False,
-        seconds: float = 60.0,
+        seconds: float = REQUEST_TIMEOUT,
         max_bytes: int = ANSWER,
         url_name: str = URL_NAME,
     ) -> None:

@@ -168,16 +168,13 @@ class ConcurrentReader:
         self._pool.report_progress(expected=len(todo))
         try:
             for path, query in todo:
-                if len(pending) >= self._pool.parallelism:
-                    # Few are queued, so that pages and single requests need not wait for all of them.
-                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    if _failures(done):
-                        break
-                future = self._pool.submit(partial(_charged_call, room, known, path, query), is_expected=True)
-                futures.append(future)
-                pending.add(future)
-                if _failures([future]):
+                # Few are queued, so that pages and single requests need not wait for all of them.
+                seconds = None if len(pending) >= self._pool.parallelism else 0
+                done, pending = wait(pending, seconds, FIRST_COMPLETED)
+                if _failures(done):
                     break
+                futures.append(self._pool.submit(partial(_charged_call, room, known, path, query), is_expected=True))
+                pending.add(futures[-1])
             self._pool.drop_expected(len(todo) - len(futures))
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]

@@ -74,12 +74,10 @@ def prepare_request(
     """Build a request of an operation. path: filled in. Raises ValueError for unknown and for missing parameters."""
     _check_path(path)
     given = headers or {}
-    if unknown := query.keys() - operation.query.keys():
-        raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
-    if missing := {name for name in operation.required_query if query.get(name) is None}:
-        raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
-    if unknown := given.keys() - set(operation.headers.values()):
-        raise ValueError(f"{operation.id} has no header {sorted(unknown)}")
+    missing = {name for name in operation.required_query if query.get(name) is None}
+    operation.refuse("has no query parameter", query.keys() - operation.query.keys())
+    operation.refuse("needs the query parameter", missing)
+    operation.refuse("has no header", given.keys() - set(operation.headers.values()))
     for name, value in given.items():
         if not re.fullmatch(r"[\x21-\x7e]+", value):  # it could inject another header
             raise ValueError(f"{value!r} cannot be the header {name}")
@@ -119,8 +117,7 @@ def _body_of(operation: Operation, body: object) -> bytes | None:
     if not isinstance(body, dict):
         raise ValueError(f"{operation.id} takes a JSON object")
     operation.refuse_unknown_names(body)
-    if missing := operation.required_body_names - body.keys():
-        raise ValueError(f"{operation.id} needs the body property {sorted(missing)}")
+    operation.refuse("needs the body property", operation.required_body_names - body.keys())
     return encode(body)
 
 

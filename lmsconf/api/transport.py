@@ -25,6 +25,8 @@ from lmsconf.support.secrets import HIDDEN, escaped_forms, redact_secrets, regis
 from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem
 
 URL_NAME: Final = "the workspace's url"
+REQUEST_TIMEOUT: Final = 60.0
+"""Seconds from connecting to the last byte of a response; at most 10 to connect, and 30 without a byte."""
 NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Errors before the first byte of a request: a retry is safe. A proxy refuses a connection, not a request."""
 NEVER_SENT: Final = (httpx.UnsupportedProtocol,)
@@ -41,6 +43,8 @@ _WAYS_OUT: Final = (
     ),
 )
 """Words in OpenSSL's name for the check that a certificate failed, and the hint for each."""
+_UNWANTED: Final = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)|(?<=^Invalid URL in location header): (?s:.*)")
+"""Numbers that Python adds to messages, and the part of a Location, perhaps a password, that httpx quotes."""
 
 
 class NoResponse(Exception):
@@ -163,21 +167,13 @@ class HttpTransport:
         )
         try:
             with closing(self._client.send(request, stream=True)) as response:
-                return self._received(response, until, seconds)
+                body, unreadable = self._read(response, until, seconds)
+                return HttpResponse(response.status_code, body, response.headers, unreadable)
         except FAILURES as error:
             raise self._failure(error) from error
 
-    def _received(self, response: httpx.Response, until: float, seconds: float) -> HttpResponse:
-        """Read the response to its end. Raises NoResponse at the deadline."""
-        body, unreadable = b"", None
-        try:
-            body = self._body(response, until, seconds)
-        except (ValueError, httpx.DecodingError) as error:
-            unreadable = str(error)
-        return HttpResponse(response.status_code, body, response.headers, unreadable)
-
-    def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
-        """Return the decompressed body. Raises ValueError if it is too long, NoResponse at the deadline."""
+    def _read(self, response: httpx.Response, until: float, seconds: float) -> tuple[bytes, str | None]:
+        """Return the decompressed body, or why it cannot be read. Raises NoResponse at the deadline."""
         body = bytearray()
 
         def check(chunk: bytes) -> None:
@@ -187,18 +183,20 @@ class HttpTransport:
                 raise NoResponse(f"no complete response within {seconds:.3g} s", is_sent=True)
 
         response.stream = _CheckedStream(cast("httpx.SyncByteStream", response.stream), check)
-        for part in response.iter_bytes():
-            body += part
-            check(b"")
-        whole = bytes(body)
-        body.clear()  # `check` is in a cycle of httpx's response and its stream, and would keep it
-        return whole
+        try:
+            for part in response.iter_bytes():
+                body += part
+                check(b"")
+            return bytes(body), None
+        except (ValueError, httpx.DecodingError) as error:
+            return b"", str(error)
+        finally:
+            body.clear()  # `check` is in a cycle of httpx's response and its stream, and would keep it
 
     def _failure(self, error: Exception) -> NoResponse:
         """Map an error of httpx to ours; one without a message is described by its class name."""
         text = str(error)
-        # Python adds numbers to the messages of the system and of OpenSSL.
-        reason = re.sub(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)", "", self.redact(text)) or type(error).__name__
+        reason = _UNWANTED.sub("", self.redact(text)) or type(error).__name__
         if type(error) in NEVER_SENT:
             return NoResponse(reason, is_sent=False, final=True)
         if type(error) not in NOT_SENT:

@@ -160,8 +160,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
 
 def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
     """Each name that several rows share, with their ids. Content is named as groups are."""
-    by_name = grouped(rows.rows, partial(listed_name, KINDS.get(kind, KINDS[GROUP])))
-    for name, same in sorted(by_name.items()):
+    for name, same in sorted(grouped(rows.rows, partial(listed_name, KINDS.get(kind, KINDS[GROUP]))).items()):
         if len(same) > 1:
             ids = sorted(str(row[listing.id]) for row in same)
             yield f"{kind}/{name} is live {len(ids)} times: {', '.join(ids)}"

@@ -55,8 +55,8 @@ def _learn_in_use(client: TrialClient, scratch: ScratchObjects, field: FieldRow)
     group = str(scratch.create(SMART_GROUPS, first)["smartGroupId"])
     sent, forbidden = _put(client, scratch, field, {}), "condition"
     if sent.accepted:
-        other = {"choiceId": str(field.choices[1].id), "name": "B"}
-        sent, forbidden = _put(client, scratch, field, {"choices": [other]}), "removed-choice"
+        forbidden = "removed-choice"
+        sent = _put(client, scratch, field, {"choices": [{"choiceId": str(field.choices[1].id), "name": "B"}]})
     if sent.accepted:
         # Removing the choice may have removed it from the condition, so that names the other one from here on.
         client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=second)

@@ -87,8 +87,7 @@ class AccountLessons:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""
         first, last = (candidate_values(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
         # The names of both that belong together.
-        pairs = [{FIRST: one, LAST: other} for one, other in zip(first, last, strict=False)]
-        for names in (None, *pairs):
+        for names in (None, *({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))):
             self._names = names
             if self._creates({}, {EMAIL: value}):
                 return True
@@ -205,8 +204,9 @@ class PersonLessons:
         if forms := [VALUES[type] for type in self._person.answered_types]:
             # A body in a wrong form may be taken for one without answers: the right one brings them back.
             found = self._person.restore_answers(self._client, self._repetitions((WRAPPER, *forms)))
-            reason = f"the person's answers are refused in every form: {self._client.last}"
-            self._client.along = {**required(found, reason)}
+            self._client.along = {
+                **required(found, f"the person's answers are refused in every form: {self._client.last}")
+            }
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
@@ -257,11 +257,10 @@ class PersonLessons:
         keys = [clearing, *(key for key in (WRAPPER, VALUES[field.type]) if key not in known)]
         forms = candidate_combinations(keys, self._client.likely_value)
         clears = (one for one in forms if one[clearing] != "omit" and self._send(field, None, one).accepted)
-        found = required(
+        self._client.along |= required(
             next(clears, None),
             f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}",
         )
-        self._client.along |= found
         self._keep()
         del self._client.along[clearing]
 

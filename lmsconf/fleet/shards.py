@@ -128,8 +128,11 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None) -> Fl
     make_folder(out)
     for file, copy in files:
         write_atomically(copy, read_text(file, regular=True))
-    created_at = min(index.created_at for index in indexes.values())
-    index = fleet_index({entry.workspace: entry for entry, _ in entries}, first.action, created_at)
+    index = fleet_index(
+        {entry.workspace: entry for entry, _ in entries},
+        first.action,
+        min(index.created_at for index in indexes.values()),
+    )
     write_index(out, index, key)
     return index
 

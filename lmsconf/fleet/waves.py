@@ -144,13 +144,17 @@ def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped
         problem = Problem(code=STOPPED, message=f"not applied: {stopped}", hint="Apply again once that is corrected.")
         return replace(planned, exit=ExitCode.PARTIAL, summary=nothing_done, problems=(problem,), file=None)
     if planned.failed:
-        code = ExitCode.ERROR if planned.exit in INTERRUPTIONS else planned.exit  # this run was not
         no_plan = Problem(
             code="fleet/no-plan",
             message="there is no plan to apply, because planning failed",
             hint="Correct what follows, then plan again.",
         )
-        return replace(planned, exit=code, problems=(no_plan, *planned.problems), file=None)
+        return replace(
+            planned,
+            exit=ExitCode.ERROR if planned.exit in INTERRUPTIONS else planned.exit,  # this run was not interrupted
+            problems=(no_plan, *planned.problems),
+            file=None,
+        )
     return None if planned.changes else replace(planned, exit=ExitCode.OK, summary=nothing_done, file=None)
 
 

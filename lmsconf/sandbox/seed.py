@@ -37,11 +37,7 @@ def fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> lis
     known = ", ".join(SECTIONS)
     problems = [f"unknown section {name!r}; there are {known}" for name in values if name not in SECTIONS]
     problems += [f"{name}: it is not a list" for name in SECTIONS if not isinstance(values.get(name) or [], list)]
-    if problems:
-        return problems
-    loader = SeedLoader(context, cast("Mapping[str, Sequence[object]]", values))
-    loader.load_sections()
-    return loader.problems
+    return problems or SeedLoader(context, cast("Mapping[str, Sequence[object]]", values)).load_sections()
 
 
 def read_yaml(path: Path, file_kind: str) -> object:

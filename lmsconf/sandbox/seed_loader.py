@@ -27,7 +27,6 @@ from lmsconf.sandbox.seed_format import (
     EntryLoader,
     InvalidSeedValue,
     SeedCertificate,
-    SeedCondition,
     SeedContent,
     SeedContentTarget,
     SeedCustomField,
@@ -56,8 +55,8 @@ class SeedLoader(EntryLoader):
         self._ids: defaultdict[tuple[str, str], list[Value]] = defaultdict(list)
         self._pairs: set[tuple[Value, ...]] = set()
 
-    def load_sections(self) -> None:
-        """Create what the sections list, each after those that its entries name."""
+    def load_sections(self) -> list[str]:
+        """Create what the sections list, each after those that its entries name; return the problems."""
         loads: dict[str, tuple[type[Any], str, Callable[[Any], None]]] = {
             "custom_fields": (SeedCustomField, "", self._load_field),
             "people": (SeedPerson, "u", self._load_person),
@@ -74,6 +73,7 @@ class SeedLoader(EntryLoader):
                 if isinstance(entry, SeedNamedEntry):
                     self._ids[section, entry.name].append(entry.id)
             self.load(section, entries, load)
+        return self.problems
 
     def _read(self, section: str, kind: type[S]) -> dict[int, S]:
         """The entries of a section by their place, without those that cannot be read."""
@@ -152,16 +152,15 @@ class SeedLoader(EntryLoader):
 
     def _load_smart_group(self, group: SeedSmartGroup) -> None:
         self._add_group(SMART_GROUP, group)
-        conditions = [self._condition(one) for one in group.conditions]
+        conditions = [
+            {
+                "customFieldId": self._id("custom_fields", one.field),
+                "choiceIds": [self._id(f"the choices of {one.field!r}", name) for name in one.choices],
+                "systemCondition": one.system_condition,
+            }
+            for one in group.conditions
+        ]
         REPLACE_CONDITIONS(self.context.with_body({"smartGroupId": group.id, "conditions": conditions}))
-
-    def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
-        """A condition as the API takes it."""
-        return {
-            "customFieldId": self._id("custom_fields", condition.field),
-            "choiceIds": [self._id(f"the choices of {condition.field!r}", name) for name in condition.choices],
-            "systemCondition": condition.system_condition,
-        }
 
     def _load_content(self, content: SeedContent) -> None:
         details = {

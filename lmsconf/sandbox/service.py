@@ -9,8 +9,7 @@ httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -42,7 +41,7 @@ from lmsconf.sandbox.request_context import (
     not_found,
     validate_request,
 )
-from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
+from lmsconf.sandbox.store import IN_MEMORY, Json, Store
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     **analytics.HANDLERS,
@@ -173,26 +172,20 @@ class Sandbox(httpx.BaseTransport):
         *,
         stale: bool,
     ) -> Json:
-        """Carry out a request that matches the description. stale: in the workspace before the last change."""
-        with self._transaction(operation, stale=stale) as repository:
+        """Carry out a request that matches the description, in a transaction that a refusal rolls back.
+
+        Archive dates that are due are applied first. stale: in the workspace before the last change.
+        """
+        if operation.writes and self._faults and self._faults.has_stale_reads:
+            self.store.checkpoint(_BEFORE)
+        with self.store.read_transaction(_BEFORE) if stale else self.store.write_transaction() as repository:
+            if not stale:
+                archive_due_accounts(repository)
             context = RequestContext(repository, self.spec.behaviour, path, query, body)
             # A smart group may be deleted twice (API specification, Smart Groups).
             if operation.id != "smart-groups.delete":
                 context.require_resources()
             return HANDLERS[operation.id](context)
-
-    @contextmanager
-    def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
-        """One transaction, rolled back for a rejected request. Archive dates that are due are applied first."""
-        if stale:
-            with self.store.read_at_checkpoint(_BEFORE) as repository:
-                yield repository
-            return
-        if operation.writes and self._faults and self._faults.has_stale_reads:
-            self.store.checkpoint(_BEFORE)
-        with self.store.write_transaction() as repository:
-            archive_due_accounts(repository)
-            yield repository
 
     def _check_credential(self, given: str) -> None:
         scheme, _, credential = given.partition(" ")
@@ -202,8 +195,7 @@ class Sandbox(httpx.BaseTransport):
     def _no_endpoint(self, method: str, path: str) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
         methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
-        allowed = ", ".join(other for other in methods if self.spec.match_route(other, path))
-        if allowed:
+        if allowed := ", ".join(other for other in methods if self.spec.match_route(other, path)):
             return Refusal(405, "method_not_allowed", f"{path} takes {allowed}, not {method}", {"allow": allowed})
         return not_found(f"there is no endpoint {path}")
 

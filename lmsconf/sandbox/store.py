@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
 from unicodedata import normalize
+from urllib.parse import quote_plus
 from zoneinfo import ZoneInfo
 
 from msgspec.json import decode
@@ -60,7 +61,7 @@ class Repository:
     def __init__(
         self, connection: sqlite3.Connection, clock: Callable[[], float], ids: Callable[[str], str] | None
     ) -> None:
-        self._connection = connection
+        self.connection = connection
         self._clock = clock
         self._ids = ids
         self._cache: dict[object, tuple[tuple[int, int], object]] = {}
@@ -73,11 +74,11 @@ class Repository:
         return made
 
     def _run(self, sql: str, values: tuple[Value, ...]) -> sqlite3.Cursor:
-        return self._connection.execute(sql, values or self._named)
+        return self.connection.execute(sql, values or self._named)
 
     def cache_until_write(self, compute: Callable[[Repository], T], *key: object) -> T:
         """Return `compute` of this workspace, cached under a key until something is written by any connection."""
-        stamp = (self._connection.total_changes, self.number("PRAGMA data_version"))
+        stamp = (self.connection.total_changes, self.number("PRAGMA data_version"))
         if (compute, *key) not in self._cache or self._cache[compute, *key][0] != stamp:
             self._cache[compute, *key] = (stamp, compute(self))
         return cast(T, self._cache[compute, *key][1])
@@ -109,7 +110,7 @@ class Repository:
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Execute a statement for many rows."""
-        self._connection.executemany(sql, rows)
+        self.connection.executemany(sql, rows)
 
     def now(self) -> int:
         """The current time in epoch milliseconds."""
@@ -164,7 +165,7 @@ class Store:
         self._connection = _open(self.path)
         self._repository = Repository(self._connection, clock, ids)
         self._clock = clock
-        self._kept: dict[str, sqlite3.Connection] = {}
+        self._kept: dict[str, Repository] = {}
         self._closer = weakref.finalize(self, self._connection.close)
         try:
             self._prepare()
@@ -202,37 +203,32 @@ class Store:
                 raise
 
     @contextmanager
-    def read_transaction(self) -> Iterator[Repository]:
-        """A read transaction on a consistent snapshot."""
-        with self._lock, _transaction(self._connection, "BEGIN"):
-            yield self._repository
+    def read_transaction(self, checkpoint: str = "") -> Iterator[Repository]:
+        """A read transaction on a checkpoint; on the current workspace if there is none with that name."""
+        with self._lock:
+            repository = self._kept.get(checkpoint, self._repository)
+            with _transaction(repository.connection, "BEGIN"):
+                yield repository
 
     def checkpoint(self, name: str) -> None:
         """Save a copy of the workspace under a name; replaces an earlier one with that name."""
         with self._lock:
             if name not in self._kept:
-                self._kept[name] = _open(IN_MEMORY)
-            self._connection.backup(self._kept[name])
+                self._kept[name] = Repository(_open(IN_MEMORY), self._clock, None)
+            self._connection.backup(self._kept[name].connection)
+            self._kept[name].clear_cache()
 
     def restore(self, name: str) -> None:
         """Reset the workspace to a checkpoint, which is kept. Raises KeyError for an unknown name."""
         with self._lock:
-            self._kept[name].backup(self._connection)
+            self._kept[name].connection.backup(self._connection)
             self._repository.clear_cache()
-
-    @contextmanager
-    def read_at_checkpoint(self, name: str) -> Iterator[Repository]:
-        """A read transaction on a checkpoint; on the current workspace if there is none with that name."""
-        with self._lock:
-            connection = self._kept.get(name, self._connection)
-            with _transaction(connection, "BEGIN"):
-                yield Repository(connection, self._clock, None)
 
     def close(self) -> None:
         """Close the file. A workspace in memory is lost, and so are the checkpoints."""
         with self._lock:
             for kept in self._kept.values():
-                kept.close()
+                kept.connection.close()
             self._closer()
 
 
@@ -291,11 +287,8 @@ def _open(path: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=512
         )
-        connection.create_function("casefold", 1, str.casefold, deterministic=True)
-        connection.create_function("local_time", 2, _local_time, deterministic=True)
-        connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
-        connection.create_function("repr", 1, repr, deterministic=True)
-        connection.create_function("matches", 2, _matches, deterministic=True)
+        for name, (number, function) in _FUNCTIONS.items():
+            connection.create_function(name, number, function, deterministic=True)
         # With a write-ahead log, a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
     except sqlite3.DatabaseError as error:
@@ -312,6 +305,17 @@ def _matches(text: str, pattern: str) -> bool:
 def _local_time(seconds: int | None, zone: str) -> str | None:
     """Return an instant as ISO 8601 without an offset."""
     return None if seconds is None else datetime.fromtimestamp(seconds, ZoneInfo(zone)).isoformat()[:19]
+
+
+_FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str | bool | None]]]] = {
+    "casefold": (1, str.casefold),
+    "local_time": (2, _local_time),
+    "nfc": (1, partial(normalize, "NFC")),
+    "repr": (1, repr),
+    "encode_query": (1, quote_plus),
+    "matches": (2, _matches),
+}
+"""Functions that SQL may call: the name of each → how many arguments it takes, and the function."""
 
 
 def _refuse_super_journal(path: str) -> None:

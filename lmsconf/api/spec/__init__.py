@@ -117,10 +117,9 @@ class ApiSpec:
         description, self.overrides, places = load_api_description(), dict(dialect or {}), at or {}
         wrong = ((key, _problem(description, key, value)) for key, value in self.overrides.items())
         raise_found([replace(problem, source=places.get(key)) for key, problem in wrong if problem is not None])
-        defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
         self._values = {
             **description.names,
-            **defaults,
+            **{key: str(schema["default"]) for key, schema in description.behaviours.items()},
             **{key: str(value) for key, value in self.overrides.items()},
         }
         raise_found(list(_clashes(description, self._values, self.overrides, places)))

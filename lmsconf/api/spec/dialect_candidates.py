@@ -162,7 +162,8 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, str, Body], bool]]] = {
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
-_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+_CANDIDATES: Final[Mapping[str, tuple[Value, ...]]] = {
+    BATCH: (50, 25, 10, 5, 2, 1),
     "manual-groups.rename.name": (
         *("name", "newName", "groupName", "title", "displayName", "new_name", "newGroupName"),
         *("group_name", "newTitle", "value", "label"),
@@ -222,9 +223,9 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def alternative_values(key: str) -> tuple[str, ...]:
+def alternative_values(key: str) -> tuple[Value, ...]:
     """The candidate values of a key besides the project's and the default; empty if it has no lesson."""
-    return _NAMES.get(key, ())
+    return _CANDIDATES.get(key, ())
 
 
 def candidate_values(key: str, current: str) -> list[Value]:
@@ -245,9 +246,8 @@ def candidate_combinations(keys: Sequence[str], current: Callable[[str], str]) -
 
 def likeliest(key: str, current: str, refusal: str) -> list[Value]:
     """Return the other values of a key: its candidates, or those described; first what a refusal mentions."""
-    listed = load_api_description().behaviours.get(key, {}).get("values")
-    named = alternative_values(key) or cast("Sequence[str]", listed or ())
-    values: Sequence[Value] = (50, 25, 10, 5, 2, 1) if key == BATCH else named
+    described = load_api_description().behaviours.get(key, {}).get("values") or ()
+    values = alternative_values(key) or cast("Sequence[Value]", described)
     others = (value for value in values if str(value) != current)
     return sorted(others, key=lambda value: not mentions(refusal, str(value)))
 

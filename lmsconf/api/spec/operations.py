@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial, reduce
 from operator import getitem
 from types import MappingProxyType
@@ -166,10 +166,14 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     def refuse_unknown_names(self, body: Mapping[str, object]) -> None:
         """Raise ValueError for a property that is not one of the request body, by its wire name."""
-        unknown = body.keys() - _properties(self.body).keys()
         # A body may allow properties that its schema does not list, such as ids.
-        if unknown and (self.body is None or self.body.get("additionalProperties") is False):
-            raise ValueError(f"{self.id} has no body property {sorted(unknown)}")
+        if self.body is None or self.body.get("additionalProperties") is False:
+            self.refuse("has no body property", body.keys() - _properties(self.body).keys())
+
+    def refuse(self, problem: str, names: Collection[str]) -> None:
+        """Raise ValueError if there are names to which the problem applies."""
+        if names:
+            raise ValueError(f"{self.id} {problem} {sorted(names)}")
 
 
 @cache

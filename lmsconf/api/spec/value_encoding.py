@@ -95,9 +95,8 @@ def build_answers_body(behaviour: Behaviour, answers: Mapping[Key, object]) -> d
 
 def answers_in_body(behaviour: Behaviour, body: object) -> Mapping[str, object]:
     """Return the answers by field id in a body that `build_answers_body` made."""
-    wrapper, answers = behaviour(WRAPPER), body
-    if wrapper != NO_WRAPPER and isinstance(body, Mapping):
-        answers = body.get(wrapper)
+    wrapper = behaviour(WRAPPER)
+    answers = body.get(wrapper) if isinstance(body, Mapping) and wrapper != NO_WRAPPER else body
     return answers if isinstance(answers, Mapping) else {}
 
 

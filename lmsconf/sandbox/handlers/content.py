@@ -125,9 +125,8 @@ def _time(context: RequestContext, key: str) -> int | None:
         return None
     try:
         form, zone = (context.behaviour(f"content-targets.time-{part}") for part in ("format", "zone"))
-        instant = parse_time(value, form, zone)
-        minute = context.behaviour("content-targets.time-precision") == "minute"
-        return instant // 60_000 * 60_000 if minute else instant
+        unit = 60_000 if context.behaviour("content-targets.time-precision") == "minute" else 1
+        return parse_time(value, form, zone) // unit * unit
     except (ValueError, OverflowError) as error:
         raise bad_request(f"{key}: {error}") from error
 

@@ -103,8 +103,9 @@ def _store(sql: Sql, context: RequestContext) -> Entry:
     if "choices" in context.body:
         choices = cast("list[Mapping[str, Json]]", context.body["choices"])
         context.values["kept"] = json.dumps([one["choiceId"] for one in choices if "choiceId" in one])
-        made = [one if "choiceId" in one else {**one, "choiceId": context.repository.new_id("ch")} for one in choices]
-        context.values["choices"] = json.dumps(made)
+        context.values["choices"] = json.dumps(
+            [one if "choiceId" in one else {**one, "choiceId": context.repository.new_id("ch")} for one in choices]
+        )
     return cast(Entry, sql(context))
 
 
@@ -185,8 +186,8 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
 def _choice_rows(context: RequestContext, field: str, form: str, choices: list[str]) -> list[tuple[Value, Value]]:
     """The rows of the choices of an answer, which are ids or, in some forms, names."""
     key = "name" if form.startswith("name") else "id"
-    found = context.repository.rows(f"SELECT {key}, id FROM choices WHERE field = ?", field)
-    known = dict(cast("list[tuple[Value, Value]]", found))
+    rows = context.repository.rows(f"SELECT {key}, id FROM choices WHERE field = ?", field)
+    known = dict(cast("list[tuple[Value, Value]]", rows))
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
     return [(known[choice], None) for choice in choices]

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Final, cast
-from urllib.parse import urlencode
 
 from lmsconf.sandbox.handlers.groups import compute_memberships
 from lmsconf.sandbox.request_context import (
@@ -85,24 +84,26 @@ def _listing(shown: str) -> str:
     """
 
 
-def _search(shown: str) -> str:
-    return f"""
-        SELECT json_object('users', {_people(f"{_NAMES}, {_METADATA}, {_FLAGS}{shown}", _SOUGHT)},
-            'matchCount', (SELECT count(*) FROM people WHERE {_SOUGHT}))
-    """
-
-
-def search_users(context: RequestContext) -> Json:
-    """A page of people by name or e-mail and by metadata, with groups and applications on request."""
-    if context.body.get("includeGroups") is True:
-        return answer_with_groups(_search(f", {_AVAILABLE}, {_MEMBER_OF}"), context)
-    return context.repository.json(_search(""))
+_ON_REQUEST: Final = ", ".join(
+    f"'{name}', json(CASE WHEN :includeGroups THEN {value} END)"
+    for name, value in {
+        "availableApplications": "applications",
+        "memberOfGroups": _GROUPS.format(table="members"),
+        "managerOfGroups": _GROUPS.format(table="managers"),
+    }.items()
+)
+_SEARCH: Final = f"""
+    SELECT json_object('users', {_people(f"{_NAMES}, {_METADATA}, {_FLAGS}, {_ON_REQUEST}", _SOUGHT)},
+        'matchCount', (SELECT count(*) FROM people WHERE {_SOUGHT}))
+"""
+"""A page of people by name or e-mail and by metadata, with groups and applications on request."""
 
 
 def answer_with_groups(query: str, context: RequestContext) -> Json:
-    """Answer with a person or a page of people, and add their smart groups to their groups: manual ones come first."""
+    """Answer with a person or a page of people, and add smart groups to any groups: manual ones come first."""
     answer = cast(Entry, context.repository.json(query))
-    people = cast("list[dict[str, list[Json]]]", answer.get("users", [answer]))
+    listed = cast("list[dict[str, list[Json]]]", answer.get("users", [answer]))
+    people = [person for person in listed if "memberOfGroups" in person]
     computed = compute_memberships(context, [str(person["userId"]) for person in people])
     for person in people:
         person["memberOfGroups"].extend(computed.get(cast(Value, person["userId"]), ()))
@@ -117,23 +118,6 @@ _NO_EMAIL: Final = {
     r"WHERE NOT matches(:email, '[^@\s]+@[^@\s.]+(\.[^@\s.]+)+')": bad_request
 }
 _HAVE_EMAIL: Final = "FROM people WHERE casefold(email) = casefold(:email)"
-_CREATE: Final = Sql(
-    new_ids={"id": "u"},
-    changes=[
-        "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
-        "VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, "
-        f"coalesce(:language, '{FIRST_LANGUAGE}'), '[\"learn\"]')"
-    ],
-    answer="SELECT json_object('userId', :id, 'newUser', json('true'))",
-)
-
-
-def create(context: RequestContext) -> Json:
-    """Create an account; for an e-mail in use, return the existing account unchanged."""
-    context.refuse(_NO_EMAIL)
-    for known in context.repository.column(f"SELECT id {_HAVE_EMAIL}"):
-        return {"userId": known, "newUser": False}
-    return _CREATE(context)
 
 
 def archive_due_accounts(repository: Repository) -> None:
@@ -179,28 +163,6 @@ def _update(change: str) -> Sql:
 
 _ASKED: Final = "CASE WHEN :userId IS NULL THEN casefold(email) = casefold(:email) ELSE id = :userId END"
 """The person to sign in: `userId` takes precedence over `email`."""
-_LINK: Final = Sql(
-    new_ids={"secret": "link"},
-    refusals={
-        "SELECT 'there is no user ' || quote(coalesce(:userId, :email)) "
-        f"WHERE NOT EXISTS (SELECT 1 FROM people WHERE {_ASKED})": not_found,
-        f"SELECT 'an archived user cannot sign in' FROM people WHERE {_ASKED} AND archived_at IS NOT NULL": bad_request,
-    },
-    changes=[
-        "INSERT INTO links (id, person, redirect, expires_at) SELECT :secret, id, coalesce(:redirectUri, ''), "
-        f":now + 15 * 60 * 1000 FROM people WHERE {_ASKED} LIMIT 1"
-    ],
-    answer="SELECT json_object('expiresAt', expires_at) FROM links WHERE id = :secret",
-)
-
-
-def create_login_link(context: RequestContext) -> Entry:
-    """Create a login link that lasts 15 minutes. Raises Refusal (400) for an archived person."""
-    made, redirect = cast(Entry, _LINK(context)), context.query.get("redirectUri", "")
-    query = {"secret": context.values["secret"]} | ({"redirectUri": redirect} if redirect else {})
-    return {"preSignedInLink": f"https://sandbox.invalid/sign-in?{urlencode(query)}", **made}
-
-
 _END_DATE: Final = "UPDATE people SET custom_archive_at = NULL WHERE :endow = 'true' AND id = :userId"
 """Neither an admin nor a manager can have a custom archive date."""
 
@@ -208,8 +170,18 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "users.list": Sql(answer=_listing(f"{_NAMES}, {_METADATA}, {_DATES}")),
     "users.extended-info": partial(answer_with_groups, _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}")),
     "users.get": partial(answer_with_groups, f"SELECT {json_known(_WHOLE)} FROM people WHERE id = :userId"),
-    "users.search": search_users,
-    "users.create": create,
+    "users.search": partial(answer_with_groups, _SEARCH),
+    # An account that has the e-mail stays as it is.
+    "users.create": Sql(
+        new_ids={"id": "u"},
+        refusals=_NO_EMAIL,
+        changes=[
+            "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
+            "SELECT :id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, "
+            f"coalesce(:language, '{FIRST_LANGUAGE}'), '[\"learn\"]' WHERE NOT EXISTS (SELECT 1 {_HAVE_EMAIL})"
+        ],
+        answer=f"SELECT json_object('userId', id, 'newUser', {json_flag('(id = :id)')}) {_HAVE_EMAIL} LIMIT 1",
+    ),
     # With an account go the rows that belong to this person only.
     "users.delete": Sql(
         changes=[
@@ -260,7 +232,25 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "users.order-details": Sql(answer=_SHOW_ORDER),
     "users.set-order-details": partial(store_order_details, replaces=True),
     "users.disable-payment": partial(store_order_details, replaces=False),
-    "auth.create": create_login_link,
+    # A login link that lasts 15 minutes.
+    "auth.create": Sql(
+        new_ids={"secret": "link"},
+        refusals={
+            "SELECT 'there is no user ' || quote(coalesce(:userId, :email)) "
+            f"WHERE NOT EXISTS (SELECT 1 FROM people WHERE {_ASKED})": not_found,
+            "SELECT 'an archived user cannot sign in' FROM people "
+            f"WHERE {_ASKED} AND archived_at IS NOT NULL": bad_request,
+        },
+        changes=[
+            "INSERT INTO links (id, person, redirect, expires_at) SELECT :secret, id, coalesce(:redirectUri, ''), "
+            f":now + 15 * 60 * 1000 FROM people WHERE {_ASKED} LIMIT 1"
+        ],
+        answer="""
+            SELECT json_object('preSignedInLink', 'https://sandbox.invalid/sign-in?secret=' || encode_query(id)
+                || iif(redirect = '', '', '&redirectUri=' || encode_query(redirect)), 'expiresAt', expires_at)
+            FROM links WHERE id = :secret
+        """,
+    ),
     "user-access.set": Sql(
         changes=[
             f"""UPDATE people SET applications = (SELECT json_group_array(value) FROM (
