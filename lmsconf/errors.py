@@ -32,41 +32,25 @@ def shorten(value: str) -> str:
 
 
 class ExitCode(IntEnum):
-    """Process exit codes. When several apply, `worst` picks one."""
+    """Process exit codes. When several apply, `worst` picks one: they stand in the order of their precedence."""
 
-    OK = 0
+    USAGE = 64
+    INTERRUPTED = 130
+    TERMINATED = 143
     ERROR = 1
-    CHANGES = 2
+    UNAUTHORIZED = 7
+    UNREACHABLE = 8
     STALE = 3
     BLOCKED = 4
     PARTIAL = 5
     NOT_CONVERGED = 6
-    UNAUTHORIZED = 7
-    UNREACHABLE = 8
-    USAGE = 64
-    INTERRUPTED = 130
-    TERMINATED = 143
+    CHANGES = 2
+    OK = 0
 
     @staticmethod
     def worst(codes: Sequence[ExitCode]) -> ExitCode:
         """Return the code with the highest precedence; OK if there is none."""
-        return min(codes, key=_PRECEDENCE.index, default=ExitCode.OK)
-
-
-_PRECEDENCE = [
-    ExitCode.USAGE,
-    ExitCode.INTERRUPTED,
-    ExitCode.TERMINATED,
-    ExitCode.ERROR,
-    ExitCode.UNAUTHORIZED,
-    ExitCode.UNREACHABLE,
-    ExitCode.STALE,
-    ExitCode.BLOCKED,
-    ExitCode.PARTIAL,
-    ExitCode.NOT_CONVERGED,
-    ExitCode.CHANGES,
-    ExitCode.OK,
-]
+        return min(codes, key=list(ExitCode).index, default=ExitCode.OK)
 
 
 def cell_name(row: int, column: int) -> str:

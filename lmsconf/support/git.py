@@ -13,6 +13,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -153,11 +154,15 @@ def _configuration(common: Path) -> str:
 
 def _setting(config: Path, key: str) -> str:
     """Return one value of a configuration file, without includes; empty if it is missing or cannot be read."""
-    if not config.is_file():
-        return ""
+    return "\n".join(_configured("--file", str(config), "--get", key)) if config.is_file() else ""
+
+
+def _configured(*query: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return the values that `git config` answers with, without includes; one that is empty where it has none."""
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        done = _run(Path(name), ("config", "--no-includes", "--file", str(config), "--get", key))
-    return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.returncode == 0 else ""
+        done = _run(Path(name), ("config", "--no-includes", *query), environ=environ)
+    answer = done.stdout if done.returncode == 0 else b""
+    return answer.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
 
 
 def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str, str]) -> None:
@@ -176,11 +181,8 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
     """Whether `safe.directory` in the user's or the system's git configuration lists the folder."""
     user = {key: environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in environ}
-    safe: set[str] = set()
-    with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        done = _run(Path(name), ("config", "--no-includes", "--get-all", "safe.directory"), environ=user)
-    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
-        safe = safe | {line} if line else set()
+    # An empty value takes back those before it.
+    safe = {*takewhile(bool, reversed(_configured("--get-all", "safe.directory", environ=user)))}
     return "*" in safe or str(top) in safe
 
 
