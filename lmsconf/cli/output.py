@@ -112,8 +112,11 @@ def write_redacted(
         text = wrap_prose(text, terminal_size(stream).columns)
     if pages and _is_paged(text, stream):
         return
+    # A character that the encoding lacks is written as an escape. A stream in memory may take only text.
+    encoding = "utf-8" if exact or whole else stream.encoding or "utf-8"
+    content = text.encode(encoding, "backslashreplace") if hasattr(stream, "buffer") else text
     try:
-        _put(text, stream, exact=exact or whole)
+        click.echo(content, stream, nl=False)
     except OSError as error:
         redirect_to_null(stream)
         if stream is not sys.stderr and not isinstance(error, BrokenPipeError):
@@ -138,18 +141,6 @@ def _is_paged(text: str, stream: TextIO) -> bool:
 
     size = terminal_size(stream)
     return rows_on_terminal(text, size.columns) >= size.lines and page(text, stream, os.environ)
-
-
-def _put(text: str, stream: TextIO, *, exact: bool) -> None:
-    # Flush the text layer before writing bytes to the buffer below it, to keep the order.
-    stream.flush()
-    if exact and hasattr(stream, "buffer"):
-        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
-    else:
-        # Characters that the stream's encoding lacks are written as backslash escapes.
-        encoding = stream.encoding or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
 
 
 def stdout_error(error: OSError) -> LmsconfError:
