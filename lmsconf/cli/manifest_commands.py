@@ -14,18 +14,9 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext
-from lmsconf.cli.output import (
-    PLAN_FORMATS,
-    Output,
-    output_options,
-    report_problems,
-    supports_color,
-    write_redacted,
-)
-from lmsconf.cli.workspace_options import (
-    load_context_settings,
-)
-from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, raise_found, refuse_if
+from lmsconf.cli.output import PLAN_FORMATS, Output, output_options, report_problems, supports_color, write_redacted
+from lmsconf.cli.workspace_options import load_context_settings
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, problem_found, raise_found, refuse_if
 from lmsconf.model.names import count_noun
 
 if TYPE_CHECKING:
@@ -209,13 +200,8 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     root = reader.root
     folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
     if any(part.is_symlink() for part in (path, *folders)):
-        linked = Problem(
-            code="manifest/linked",
-            message="is a link",
-            hint="Format the file that it leads to.",
-            source=SourceLocation(reader.relative_path(path)),
-        )
-        raise ProblemsFound([linked])
+        source = SourceLocation(reader.relative_path(path))
+        raise problem_found("manifest/linked", "is a link", "Format the file that it leads to.", source)
     text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text

@@ -146,8 +146,10 @@ def _is_paged(text: str, stream: TextIO) -> bool:
 def stdout_error(error: OSError) -> LmsconfError:
     from lmsconf.support.files import os_error_message
 
-    hint = "Check where stdout is redirected to, or write to a file with --output."
-    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
+    return LmsconfError(
+        f"stdout cannot be written: {os_error_message(error)}",
+        hint="Check where stdout is redirected to, or write to a file with --output.",
+    )
 
 
 def redirect_to_null(stream: TextIO) -> None:
