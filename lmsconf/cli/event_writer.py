@@ -25,7 +25,7 @@ import click
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.apply.scheduler import Waiting
-from lmsconf.cli.output import INTERRUPTED, Output, mask_if_enabled, redirect_to_null, report_problems
+from lmsconf.cli.output import INTERRUPTED, Output, mask_if_enabled, redirect_to_null, report_warning
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
 from lmsconf.documents.json_documents import change_json, escape_in_strings, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
@@ -91,13 +91,11 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
                 # The rest of its write would go to whatever is opened next under the same number.
                 stack.pop_all()
             if writer.stream.failure is not None:
-                lacking = Problem(
-                    code="events/incomplete",
-                    message=f"--events {path} is not complete: {writer.stream.failure}",
-                    hint="The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
-                    severity=Severity.WARNING,
+                report_warning(
+                    "events/incomplete",
+                    f"--events {path} is not complete: {writer.stream.failure}",
+                    "The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
                 )
-                report_problems([lacking])
 
 
 def _write_stdout(data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -14,7 +15,15 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext
-from lmsconf.cli.output import PLAN_FORMATS, Output, output_options, report_problems, supports_color, write_redacted
+from lmsconf.cli.output import (
+    PLAN_FORMATS,
+    Output,
+    output_options,
+    report_problems,
+    supports_color,
+    terminal_size,
+    write_redacted,
+)
 from lmsconf.cli.workspace_options import load_context_settings
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, problem_found, raise_found, refuse_if
 from lmsconf.model.names import count_noun
@@ -75,7 +84,8 @@ def explain(*, key: str, output: Output) -> None:
     from lmsconf.manifest.explain import explain as explained
     from lmsconf.render import EXPLAIN_VIEWS
 
-    output.show(EXPLAIN_VIEWS, explained(key))
+    columns = min(terminal_size(sys.stdout).columns, 96) if output.is_on_terminal else 96
+    output.show({**EXPLAIN_VIEWS, "text": partial(EXPLAIN_VIEWS["text"], columns=columns)}, explained(key))
 
 
 @click.command(cls=Command)

@@ -16,7 +16,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.context import is_given, project_prefix
-from lmsconf.errors import ExitCode, LmsconfError, Problem, refuse_if
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +65,11 @@ def report_problems(problems: Sequence[Problem]) -> None:
         from lmsconf.render.text import problems_text
 
         write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
+
+
+def report_warning(code: str, message: str, hint: str) -> None:
+    """Write a warning to stderr."""
+    report_problems([Problem(code=code, severity=Severity.WARNING, message=message, hint=hint)])
 
 
 def redact_problems(problems: Sequence[Problem]) -> list[Problem]:

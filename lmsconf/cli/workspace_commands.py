@@ -192,10 +192,9 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
-    """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
+    """Parse `k=v` pairs as query parameters, each name with its values. Raises UsageError."""
     given = grouped(split_pairs("--query", pairs, "NAME=VALUE", "limit=5"), lambda pair: pair[0])
-    values: dict[str, list[Json]] = {name: [value for _, value in alike] for name, alike in given.items()}
-    return {name: alike[0] if len(alike) == 1 else alike for name, alike in values.items()}
+    return {name: [value for _, value in alike] for name, alike in given.items()}
 
 
 def _body(text: bytes) -> Json:

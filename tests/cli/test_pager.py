@@ -108,6 +108,13 @@ def test_prose_is_wrapped_at_words(project: Path) -> None:
     assert address in narrow.splitlines()
 
 
+def test_an_explanation_is_wrapped_once(tmp_path: Path) -> None:
+    """Each line of a meaning is as long as the terminal allows, and stands below the one above it."""
+    _, shown = at_terminal(tmp_path, "explain", "smart_group.conditions", "--no-pager", columns=70, env=TERM)
+    first, second = "All choices except these. The field must be", "declared with the whole list of its choices."
+    assert f"{' ' * 20}{first}\n{' ' * 20}{second}\n" in shown
+
+
 def test_colours_outlast_the_wrapping(project: Path) -> None:
     """Each line of a bold sentence is bold, as pagers want it; a severity is coloured though its line is wrapped."""
     shown = at_terminal(project, "plan", "--no-pager", columns=40, streams=("stdin", "stdout"), env=TERM)[1]
