@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from tempfile import mkstemp
 from typing import BinaryIO, Final
 
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, refuse_if
 
 LARGEST: Final = 1 << 28
 """Bytes of the largest file that is read: more than a plan or a snapshot of the largest workspace has."""
@@ -190,8 +190,14 @@ def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_content
     # Symbolic links are kept: their targets are written.
     paths = {name: (root / name).resolve() for name in sorted(new_contents)}
     for name, path in paths.items():
-        if read_text(path).encode() != old_contents[name]:
-            raise LmsconfError(f"{name} was changed by another process; nothing was written", hint="Run it again.")
+        refuse_if(
+            (
+                read_text(path).encode() != old_contents[name],
+                f"{name} was changed by another process; nothing was written",
+                "Run it again.",
+            ),
+            error=LmsconfError,
+        )
     try:
         for name, path in paths.items():
             _write(path, new_contents[name])
@@ -325,8 +331,8 @@ def guide_topics() -> list[str]:
 
 def read_guide_page(topic: str) -> str:
     """Return the text of a page of the guide without its comments; `topic` is one of `guide_topics`."""
-    page = _PACKAGE / "guide" / f"{topic}.md"
-    return re.sub(r"^<!-- .* -->\n", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = (_PACKAGE / "guide" / f"{topic}.md").read_text(encoding="utf-8")
+    return re.sub(r"^<!-- .* -->\n", "", text, flags=re.MULTILINE)
 
 
 def _text(inside: Path, beside: Path) -> str:

@@ -20,7 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, refuse_if
 from lmsconf.support.files import REPOSITORY, find_work_tree, open_nonblocking
 
 SECONDS: Final = 120.0
@@ -119,11 +119,14 @@ def _followed(top: Path) -> Path:
     text = (_text(path) or "").rstrip("\n")  # none for a link to a folder
     is_pointer = text.startswith(_GITFILE)
     repository = path.parent / text.removeprefix(_GITFILE) if is_pointer else path.resolve()
-    if not _names_back(repository, top):
-        raise GitFailed(
+    refuse_if(
+        (
+            not _names_back(repository, top),
             f"{path} does not belong to a repository with its work tree here",
-            hint="Run it in a git clone or work tree, or pass a folder as the base.",
-        )
+            "Run it in a git clone or work tree, or pass a folder as the base.",
+        ),
+        error=GitFailed,
+    )
     return repository
 
 
@@ -148,8 +151,7 @@ def _configuration(common: Path) -> str:
     known = {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}
     values = {key: _setting(common / "config", f"extensions.{key}") for key in known}
     lines = [f"\t{key} = {value}\n" for key, value in values.items() if value in known[key]]
-    version = 1 if lines else 0
-    return f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n[extensions]\n{''.join(lines)}"
+    return f"[core]\n\trepositoryformatversion = {1 if lines else 0}\n\tbare = true\n[extensions]\n{''.join(lines)}"
 
 
 def _setting(config: Path, key: str) -> str:
@@ -171,11 +173,14 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
     In a container the project often belongs to another user than the process; then the repository does, too.
     """
     owner = common.stat().st_uid
-    if owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ):
-        raise GitFailed(
+    refuse_if(
+        (
+            owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ),
             f"the repository {top} belongs to another user than the project in it",
-            hint=f"If you trust it: git config --global --add safe.directory {top}",
-        )
+            f"If you trust it: git config --global --add safe.directory {top}",
+        ),
+        error=GitFailed,
+    )
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
