@@ -35,10 +35,8 @@ _HARDENED: Final = (
 )
 
 
-class GitFailed(LmsconfError):
+class GitFailed(LmsconfError, code="git/failed"):
     """Git cannot be run or timed out, or the repository cannot be read."""
-
-    code = "git/failed"
 
 
 class GitFile(Struct, frozen=True):
