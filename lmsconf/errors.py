@@ -32,7 +32,7 @@ def shorten(value: str) -> str:
 
 
 class ExitCode(IntEnum):
-    """Process exit codes. When several apply, `worst` picks one: they stand in the order of their precedence."""
+    """Process exit codes, in the order of their precedence: when several apply, `worst` picks the first."""
 
     USAGE = 64
     INTERRUPTED = 130
@@ -124,7 +124,7 @@ def interrupt_exit_code(error: BaseException) -> ExitCode:
 class LmsconfError(Exception):
     """Base of all errors of lmsconf: the message is for people, `exit` and `code` are for scripts.
 
-    A class names those of its errors: `class StalePlan(LmsconfError, code="plan/stale", exit=ExitCode.STALE)`.
+    A class names its own: `class StalePlan(LmsconfError, code="plan/stale", exit=ExitCode.STALE)`.
     """
 
     exit: ExitCode = ExitCode.ERROR

@@ -58,7 +58,7 @@ ApplyEvent: TypeAlias = "Plan | Snapshot | Waiting | Call | CallOutcome | str | 
 
 Plan            it is made or loaded, and nothing has been checked yet
 Snapshot        the workspace, or the part that is needed, was read
-Waiting         for the service or for somebody; for what an earlier run has sent, before the workspace is read
+Waiting         for the service, for somebody, or for what an earlier run has sent
 Call            it is about to be sent, or sent again
 CallOutcome     a call has ended, or is not sent because an earlier one failed or the run stopped
 str             a sentence for people, such as that a lock could not be removed

@@ -56,7 +56,7 @@ FORMAT: Final = 1
 
 @contextmanager
 def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) -> Iterator[EventWriter]:
-    """Open the file of `--events` and write the first event; record an exception, and report it if lines are missing.
+    """Open the file of `--events` and write the first event; also record an exception, and report missing lines.
 
     arguments: those of the command. Raises UsageError if one of them is the same file or also writes to stdout,
     LmsconfError if the file cannot be written.

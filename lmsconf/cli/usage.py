@@ -334,7 +334,7 @@ OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) -> NoReturn:
-    """Fail with the nearest command, or with all of them. `advised_error` has the hint for those of other tools."""
+    """Fail with the nearest command, or with all of them. `advised_error` hints at those of other tools."""
     near = get_close_matches(name, known, 1)
     others = f". Did you mean {near[0]!r}?" if near else f". There are {', '.join(known)}."
     ctx.fail(f"no such command {name!r}{'' if ctx.parent is None and name in COMMANDS_ELSEWHERE else others}")

@@ -216,9 +216,9 @@ def _write(path: Path, data: bytes) -> None:
 class LineStream:
     """A stream of lines. The first line is written at once, and raises OSError if it cannot be.
 
-    write: writes all bytes, and flushes them. patience: the seconds for which `close` waits for a reader that does not
-    read; None: no limit. failure: why lines are missing; None if none are. is_stuck: a write that nobody reads may
-    still be under way.
+    write: writes all bytes, and flushes them. patience: the seconds for which `close` waits for a reader that
+    does not read; None: no limit. failure: why lines are missing; None if none are. is_stuck: a write that nobody
+    reads may still be under way.
     """
 
     def __init__(self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None) -> None:

@@ -158,7 +158,7 @@ def _setting(config: Path, key: str) -> str:
 
 
 def _configured(*query: str, environ: Mapping[str, str] | None = None) -> list[str]:
-    """Return the values that `git config` answers with, without includes; one that is empty where it has none."""
+    """Return the values that `git config` answers with, without includes; an empty one where it has none."""
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
         done = _run(Path(name), ("config", "--no-includes", *query), environ=environ)
     answer = done.stdout if done.returncode == 0 else b""

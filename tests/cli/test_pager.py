@@ -96,7 +96,7 @@ def test_a_pager_that_ends_early_changes_no_exit_code(project: Path, pager: str,
 
 
 def test_prose_is_wrapped_at_words(project: Path) -> None:
-    """On 40 columns, no sentence is broken within a word; addresses and commands keep their lines."""
+    """No sentence is broken within a word, what a key means once; addresses and commands keep their lines."""
     env = {**TERM, "NO_COLOR": "1"}
     wide = lmsconf(project, "plan").out
     narrow = at_terminal(project, "plan", "--no-pager", columns=40, streams=("stdin", "stdout"), env=env)[1]
@@ -106,11 +106,7 @@ def test_prose_is_wrapped_at_words(project: Path) -> None:
     assert "Effects on people: nobody loses content," in narrow.splitlines()
     address = next(line for line in wide.splitlines() if line.strip().startswith("+ ") and len(line) > 40)
     assert address in narrow.splitlines()
-
-
-def test_an_explanation_is_wrapped_once(tmp_path: Path) -> None:
-    """Each line of a meaning is as long as the terminal allows, and stands below the one above it."""
-    _, shown = at_terminal(tmp_path, "explain", "smart_group.conditions", "--no-pager", columns=70, env=TERM)
+    _, shown = at_terminal(project, "explain", "smart_group.conditions", "--no-pager", columns=70, env=env)
     first, second = "All choices except these. The field must be", "declared with the whole list of its choices."
     assert f"{' ' * 20}{first}\n{' ' * 20}{second}\n" in shown
 
