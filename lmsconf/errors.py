@@ -32,41 +32,25 @@ def shorten(value: str) -> str:
 
 
 class ExitCode(IntEnum):
-    """Process exit codes. When several apply, `worst` picks one."""
+    """Process exit codes, in the order of their precedence: when several apply, `worst` picks the first."""
 
-    OK = 0
+    USAGE = 64
+    INTERRUPTED = 130
+    TERMINATED = 143
     ERROR = 1
-    CHANGES = 2
+    UNAUTHORIZED = 7
+    UNREACHABLE = 8
     STALE = 3
     BLOCKED = 4
     PARTIAL = 5
     NOT_CONVERGED = 6
-    UNAUTHORIZED = 7
-    UNREACHABLE = 8
-    USAGE = 64
-    INTERRUPTED = 130
-    TERMINATED = 143
+    CHANGES = 2
+    OK = 0
 
     @staticmethod
     def worst(codes: Sequence[ExitCode]) -> ExitCode:
         """Return the code with the highest precedence; OK if there is none."""
-        return min(codes, key=_PRECEDENCE.index, default=ExitCode.OK)
-
-
-_PRECEDENCE = [
-    ExitCode.USAGE,
-    ExitCode.INTERRUPTED,
-    ExitCode.TERMINATED,
-    ExitCode.ERROR,
-    ExitCode.UNAUTHORIZED,
-    ExitCode.UNREACHABLE,
-    ExitCode.STALE,
-    ExitCode.BLOCKED,
-    ExitCode.PARTIAL,
-    ExitCode.NOT_CONVERGED,
-    ExitCode.CHANGES,
-    ExitCode.OK,
-]
+        return min(codes, key=list(ExitCode).index, default=ExitCode.OK)
 
 
 def cell_name(row: int, column: int) -> str:
@@ -138,10 +122,17 @@ def interrupt_exit_code(error: BaseException) -> ExitCode:
 
 
 class LmsconfError(Exception):
-    """Base of all errors of lmsconf: the message is for people, `exit` for scripts."""
+    """Base of all errors of lmsconf: the message is for people, `exit` and `code` are for scripts.
+
+    A class names its own: `class StalePlan(LmsconfError, code="plan/stale", exit=ExitCode.STALE)`.
+    """
 
     exit: ExitCode = ExitCode.ERROR
     code: str = "error"
+
+    def __init_subclass__(cls, *, code: str | None = None, exit: ExitCode | None = None) -> None:
+        cls.code = code or cls.code
+        cls.exit = exit or cls.exit
 
     def __init__(
         self,
@@ -194,11 +185,8 @@ def _count(number: int, noun: str = "problem") -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-class UsageError(LmsconfError):
+class UsageError(LmsconfError, code="usage", exit=ExitCode.USAGE):
     """An invalid command line."""
-
-    exit = ExitCode.USAGE
-    code = "usage"
 
 
 def refuse_if(*cases: tuple[object, str, str], error: Callable[..., LmsconfError] = UsageError) -> None:
@@ -208,28 +196,21 @@ def refuse_if(*cases: tuple[object, str, str], error: Callable[..., LmsconfError
             raise error(message, hint=hint)
 
 
-class StalePlan(LmsconfError):
+class StalePlan(LmsconfError, code="plan/stale", exit=ExitCode.STALE):
     """The plan was made for another state or workspace, or was edited. problems: one for each difference."""
 
-    exit = ExitCode.STALE
-    code = "plan/stale"
 
-
-class NoEffect(LmsconfError):
+class NoEffect(LmsconfError, code="apply/no-effect"):
     """A call was accepted, but its effect does not show when read back."""
 
-    code = "apply/no-effect"
 
-
-class WrongAssumption(NoEffect):
+class WrongAssumption(NoEffect, code="apply/wrong-assumption"):
     """A call did something else than assumed where the API specification is silent.
 
     values: dialect key → the value that explains it. sent: False for a call that rests on the same assumption, and
     was not sent any more. refused: the service refused the call as it was assumed. is_done: sent once more with
     other values, it did what was planned.
     """
-
-    code = "apply/wrong-assumption"
 
     def __init__(
         self,
@@ -245,10 +226,8 @@ class WrongAssumption(NoEffect):
         self.values, self.sent, self.refused, self.is_done = values or {}, sent, refused, is_done
 
 
-class ApiError(LmsconfError):
+class ApiError(LmsconfError, code="api/error"):
     """A failed API call. body: an excerpt of the response body."""
-
-    code = "api/error"
 
     def __init__(
         self,
@@ -279,39 +258,25 @@ class ApiError(LmsconfError):
         return as_(message or self.message, hint=hint, operation=self.operation, status=self.status, body=self.body)
 
 
-class Unreachable(ApiError):
+class Unreachable(ApiError, code="api/unreachable", exit=ExitCode.UNREACHABLE):
     """No response, 429 or 503 with Retry-After until retries ran out, or a 5xx for a read. No write was carried out."""
 
-    exit = ExitCode.UNREACHABLE
-    code = "api/unreachable"
 
-
-class Unauthorized(ApiError):
+class Unauthorized(ApiError, code="api/unauthorized", exit=ExitCode.UNAUTHORIZED):
     """401, or 403 for a read: the credential was refused."""
 
-    exit = ExitCode.UNAUTHORIZED
-    code = "api/unauthorized"
 
-
-class Rejected(ApiError):
+class Rejected(ApiError, code="api/rejected"):
     """Any other 4xx, or a redirect, which is never followed (known refusals: API specification, Errors)."""
 
-    code = "api/rejected"
 
-
-class WriteOutcomeUnknown(ApiError):
+class WriteOutcomeUnknown(ApiError, code="api/answer-lost"):
     """A write whose response was lost, cut short or another 5xx: it may or may not have been carried out."""
 
-    code = "api/answer-lost"
 
-
-class DuplicateResource(ApiError):
+class DuplicateResource(ApiError, code="api/twins"):
     """A resource exists twice, after a write that was carried out twice. Neither copy is deleted automatically."""
 
-    code = "api/twins"
 
-
-class InvalidResponse(ApiError):
+class InvalidResponse(ApiError, code="api/bad-answer"):
     """A 2xx response whose body is not what the specification describes."""
-
-    code = "api/bad-answer"

@@ -125,7 +125,10 @@ def apply_safely(
         # The embedded workspace is in this process: requests of an earlier process ended with it.
         if not settings.workspace.embedded:
             wait_for_pending_writes(
-                settings.root, settings.workspace.url, settings.policy.settle, notify=progress.record
+                settings.root,
+                settings.workspace.url,
+                settings.policy.settle,
+                notify=lambda writes: progress.record(Waiting("earlier_run", str(writes), writes.seconds)),
             )
         workspace = WorkspaceReader(
             settings=settings,

@@ -110,10 +110,8 @@ def _what_is_left(call: Call, replay: Callable[[], Plan]) -> tuple[Problem, ...]
     )
 
 
-class ResourceInUse(Rejected):
+class ResourceInUse(Rejected, code="refusal/in-use"):
     """A 403 about the resource of this one call, not about the credential (API specification, Errors)."""
-
-    code = "refusal/in-use"
 
 
 class CallExecutor:

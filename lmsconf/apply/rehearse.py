@@ -62,10 +62,8 @@ from lmsconf.workspace.project_manifests import BaseManifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 
-class CannotRehearse(LmsconfError):
+class CannotRehearse(LmsconfError, code="rehearsal/no-twin"):
     """A snapshot of which no twin can be made, or a twin that does not read as the workspace."""
-
-    code = "rehearsal/no-twin"
 
 
 class RehearsalClock:

@@ -39,16 +39,12 @@ CLOCKS_DIFFER: Final = 60.0
 """Seconds of clock skew tolerated between two machines when a lease expires."""
 
 
-class LockHeldElsewhere(LmsconfError):
+class LockHeldElsewhere(LmsconfError, code="lock/held-elsewhere"):
     """Another run holds the lock; nothing was changed."""
 
-    code = "lock/held-elsewhere"
 
-
-class LockLost(LmsconfError):
+class LockLost(LmsconfError, code="lock/lost"):
     """This run no longer holds the lock; nothing more is sent."""
-
-    code = "lock/lost"
 
 
 class WorkspaceLock(Struct, frozen=True, kw_only=True):

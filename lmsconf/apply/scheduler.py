@@ -20,7 +20,6 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.errors import (
     DuplicateResource,
     LmsconfError,
@@ -54,14 +53,12 @@ class Waiting(Struct, frozen=True):
     seconds: float | None = None
 
 
-ApplyEvent: TypeAlias = (
-    "Plan | Snapshot | Waiting | PendingWrites | Call | CallOutcome | str | ApplyReport | KeyboardInterrupt"
-)
+ApplyEvent: TypeAlias = "Plan | Snapshot | Waiting | Call | CallOutcome | str | ApplyReport | KeyboardInterrupt"
 """What happens while a plan is applied.
 
 Plan            it is made or loaded, and nothing has been checked yet
 Snapshot        the workspace, or the part that is needed, was read
-PendingWrites   these of an earlier run may still take effect, and the run waits before it reads
+Waiting         for the service, for somebody, or for what an earlier run has sent
 Call            it is about to be sent, or sent again
 CallOutcome     a call has ended, or is not sent because an earlier one failed or the run stopped
 str             a sentence for people, such as that a lock could not be removed

@@ -54,10 +54,8 @@ def side_effect_category(call: Call) -> str | None:
     return _CATEGORIES.get(call.operation) if call.people or call.operation != "smart-groups.create" else None
 
 
-class ManagerRightMissing(Rejected):
+class ManagerRightMissing(Rejected, code="refusal/manager-right"):
     """People named as managers lack the manager right."""
-
-    code = "refusal/manager-right"
 
 
 def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError | None:

@@ -185,10 +185,8 @@ def evidence_html(evidence: Mapping[str, Json]) -> str:
 _MAKE: Final = "Make one with: openssl genpkey -algorithm ed25519 -out key.pem && chmod 600 key.pem"
 
 
-class SigningError(LmsconfError):
+class SigningError(LmsconfError, code="evidence/key"):
     """A key cannot be used, or the package for signatures is not installed."""
-
-    code = "evidence/key"
 
 
 class PublicKey(Struct, frozen=True):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from lmsconf.cli.command import COMMANDS, app
+from lmsconf.cli.command import app
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import (
     Output,
@@ -32,7 +32,7 @@ from lmsconf.cli.output import (
     stdout_error,
     write_stderr,
 )
-from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code
+from lmsconf.errors import ExitCode, LmsconfError, interrupt_exit_code
 from lmsconf.support.interrupts import handle_signal, raise_terminated
 
 if TYPE_CHECKING:
@@ -126,9 +126,9 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     except click.UsageError as error:
         return _misused(arguments, error)
     except click.ClickException as error:
-        return _failed(arguments, [Problem(code="error", message=error.format_message())], ExitCode.ERROR)
+        return _failed(arguments, LmsconfError(error.format_message()))
     except LmsconfError as error:
-        return _failed(arguments, error.problems, error.exit)
+        return _failed(arguments, error)
     except (click.Abort, KeyboardInterrupt) as error:
         return _aborted(arguments, error)
     except BrokenPipeError:
@@ -140,7 +140,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
             sys.stdout.flush()
         except OSError:
             redirect_to_null(sys.stdout)
-            return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
+            return _failed(arguments, stdout_error(error))
         raise
     return int(code or 0)
 
@@ -162,12 +162,13 @@ def _aborted(arguments: Sequence[str], error: BaseException) -> int:
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
         write_stderr("")
-        ended = Problem(
-            code="error",
-            message="the input ended before all questions were answered, so nothing was written",
-            hint="Run it again, or pass the answers as options: see lmsconf init --help.",
+        return _failed(
+            arguments,
+            LmsconfError(
+                "the input ended before all questions were answered, so nothing was written",
+                hint="Run it again, or pass the answers as options: see lmsconf init --help.",
+            ),
         )
-        return _failed(arguments, [ended], ExitCode.ERROR)
     return report_interrupt(cause)
 
 
@@ -183,20 +184,18 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         write_stderr(error.format_message())
         return ExitCode.USAGE
-    from lmsconf.cli.usage import usage_advice
+    from lmsconf.cli.usage import advised_error
 
-    words = ["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]]
-    message, hint = usage_advice(error, arguments, error.ctx.command_path if error.ctx else " ".join(words))
-    return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
+    return _failed(arguments, advised_error(error, arguments))
 
 
-def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:
-    """Report an error raised outside a command's own handling of output options."""
-    report_problems(problems)
+def _failed(arguments: Sequence[str], error: LmsconfError) -> int:
+    """Report an error raised outside a command's own handling of output options; return the exit code."""
+    report_problems(error.problems)
     # The command line may not have been parsed, so look for --format json in the raw arguments.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
-        Output("json", "-").write_problems(problems)
-    return code
+        Output("json", "-").write_problems(error.problems)
+    return error.exit
 
 
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -44,7 +44,6 @@ from lmsconf.cli.workspace_options import (
     show_reading_progress,
     split_pairs,
 )
-from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, refuse_if
 from lmsconf.model.fleet import INTERRUPTIONS
@@ -189,8 +188,8 @@ def apply_progress(output: Output, events: CommandEvents, *, shows_plan: bool) -
             case Waiting(reason="settle", seconds=float() | int() as seconds) if not has_waited:
                 has_waited = True
                 write_stderr(f"Waiting until the changes are readable, at most {math.ceil(seconds)} s.")
-            case PendingWrites() | str():
-                write_stderr(str(event))
+            case Waiting(reason="earlier_run", message=text) | str(text):
+                write_stderr(text)
             case ApplyReport() if output.format != "text":
                 # A program expects one document: the report, with all calls not attempted.
                 # For a person the error is enough.

@@ -184,6 +184,14 @@ def explained(context: CommandContext, incomplete: str) -> list[Item]:
     return items(incomplete, explainable(incomplete))
 
 
+def topics(context: CommandContext, incomplete: str) -> list[Item]:
+    """The pages of the guide, and the commands."""
+    from lmsconf.cli.command import COMMANDS
+    from lmsconf.support.files import guide_topics
+
+    return items(incomplete, (*guide_topics(), *COMMANDS))
+
+
 def _manifests(context: CommandContext) -> Manifests:
     """Return the manifests as far as they can be read; a workspace's variables are those of the chosen one."""
     from lmsconf.project.settings import load_settings
@@ -206,6 +214,7 @@ def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
 
 
 def items(incomplete: str, values: Iterable[str]) -> list[Item]:
+    """Return the values that begin so, each once."""
     # A shell takes a line for a value, and what is invisible cannot be chosen.
     return [
         CompletionItem(value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lmsconf.cli.command import Command, completes
@@ -22,13 +20,6 @@ from lmsconf.cli.workspace_options import (
     trusted_parts,
 )
 from lmsconf.errors import ExitCode, refuse_if
-
-if TYPE_CHECKING:
-    from lmsconf.model.calls import Report
-    from lmsconf.model.declarations import Manifests
-    from lmsconf.workspace.drift_selection import DriftedProject
-    from lmsconf.workspace.project_manifests import BaseManifests
-    from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command(cls=Command)
@@ -89,7 +80,8 @@ def drift(
     """
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.support.files import write_all_or_none
-    from lmsconf.workspace.project_manifests import load_base
+    from lmsconf.workspace.drift_selection import DriftedProject
+    from lmsconf.workspace.project_manifests import load_base, load_manifests
 
     trusted = trusted_parts(trust_project, base)
     refuse_if(
@@ -107,8 +99,18 @@ def drift(
         open_workspace(settings, parallelism, max_rate, events) as workspace,
         show_reading_progress("Reading", events) as tell,
     ):
-        counts, reads_all = count_unmanaged and not accepted, coverage or count_unmanaged or bool(accepted)
-        drifted = _compared(workspace, manifests, tell, applied, count_unmanaged=counts, reads_all=reads_all)
+        reads_all = coverage or count_unmanaged or bool(accepted)
+        snapshot = workspace.read_for_drift(manifests, applied, tell, reads_all=reads_all)
+        drifted = DriftedProject(
+            drift=workspace.drift_from_snapshot(
+                snapshot, manifests, applied, count_unmanaged=count_unmanaged and not accepted, reads_all=reads_all
+            ),
+            manifests=manifests,
+            root=settings.root,
+            timezone=settings.policy.timezone,
+            parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
+            compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
+        )
         edits = drifted.accept(accepted) if accepted else None
         report = drifted.drift if accepted else drifted.without_refused_edits()
     events.record(report)
@@ -121,30 +123,3 @@ def drift(
         write_stderr(f"Also accepted (dependency): {address}")
     output.write(edits.diff)
     return ExitCode.OK
-
-
-def _compared(
-    workspace: WorkspaceReader,
-    manifests: Manifests,
-    tell: Report,
-    base: BaseManifests | None,
-    *,
-    count_unmanaged: bool,
-    reads_all: bool,
-) -> DriftedProject:
-    """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.workspace.drift_selection import DriftedProject
-    from lmsconf.workspace.project_manifests import load_manifests
-
-    settings = workspace.settings
-    snapshot = workspace.read_for_drift(manifests, base, tell, reads_all=reads_all)
-    return DriftedProject(
-        drift=workspace.drift_from_snapshot(
-            snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all
-        ),
-        manifests=manifests,
-        root=settings.root,
-        timezone=settings.policy.timezone,
-        parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
-        compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
-    )

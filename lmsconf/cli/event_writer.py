@@ -20,16 +20,17 @@ from math import inf
 from pathlib import Path
 from typing import Final, cast
 
+import click
+
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.apply.scheduler import Waiting
-from lmsconf.cli.output import Output, mask_if_enabled, redirect_to_null, report_problems
+from lmsconf.cli.output import INTERRUPTED, Output, mask_if_enabled, redirect_to_null, report_warning
 from lmsconf.cli.terminal import LIMIT_EVERY, SAME_PAUSE
-from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.json_documents import change_json, escape_in_strings, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.documents.reports import drift_summary_json, finding_json
-from lmsconf.errors import Problem, Severity, refuse_if
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, interrupt_exit_code, refuse_if
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.calls import Call, CallStatus, RateLimit, Report, RunProgress
 from lmsconf.model.canonical_json import Json
@@ -55,7 +56,7 @@ FORMAT: Final = 1
 
 @contextmanager
 def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) -> Iterator[EventWriter]:
-    """Open the file of `--events` and write the first event; at the end, report it if lines are missing.
+    """Open the file of `--events` and write the first event; also record an exception, and report missing lines.
 
     arguments: those of the command. Raises UsageError if one of them is the same file or also writes to stdout,
     LmsconfError if the file cannot be written.
@@ -81,27 +82,26 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
             writer = EventWriter(command, lambda first: LineStream(first, write, patience=patience))
         try:
             yield writer
+        except BaseException as error:
+            writer.end_with(error)
+            raise
         finally:
             writer.stream.close()
             if writer.stream.is_stuck:
                 # The rest of its write would go to whatever is opened next under the same number.
                 stack.pop_all()
             if writer.stream.failure is not None:
-                lacking = Problem(
-                    code="events/incomplete",
-                    message=f"--events {path} is not complete: {writer.stream.failure}",
-                    hint="The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
-                    severity=Severity.WARNING,
+                report_warning(
+                    "events/incomplete",
+                    f"--events {path} is not complete: {writer.stream.failure}",
+                    "The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
                 )
-                report_problems([lacking])
 
 
 def _write_stdout(data: bytes) -> None:
     """Write bytes to stdout. Raises OSError; stdout then leads to /dev/null, so that its flush at exit succeeds."""
     try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        click.echo(data, sys.stdout, nl=False)
     except OSError:
         redirect_to_null(sys.stdout)
         raise
@@ -339,10 +339,6 @@ class EventWriter:
         )
 
     @record.register
-    def _waits_for_earlier_run(self, writes: PendingWrites) -> None:
-        self._waits(Waiting("earlier_run", str(writes), writes.seconds))
-
-    @record.register
     def _waits(self, wait: Waiting) -> None:
         if time.monotonic() - self._waited_at.get(wait.reason, -inf) >= _EVERY:
             self._waited_at[wait.reason] = time.monotonic()
@@ -379,6 +375,19 @@ class EventWriter:
                 self._problems.add(str(values))
                 level = "info" if problem.severity is Severity.NOTE else problem.severity.value
                 self._emit("problem", problem.message, values, level)
+
+    def end_with(self, error: BaseException) -> None:
+        """The command ends with an exception."""
+        match error:
+            case LmsconfError():
+                code, problems = error.exit, error.problems
+            case KeyboardInterrupt():
+                code, problems = interrupt_exit_code(error), (INTERRUPTED,)
+            case _:
+                crash = Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}")
+                code, problems = ExitCode.ERROR, (crash,)
+        self.failed(problems)
+        self.end(code)
 
     def end(self, code: int) -> None:
         """The command ends with this exit code."""

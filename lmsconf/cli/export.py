@@ -95,14 +95,13 @@ def export(
                 ),
                 error=LmsconfError,
             )
-    rule = None if by is None else parse_rule(by, snapshot)
     generated = exported(
         snapshot,
         settings.policy,
         workspace.connection.spec,
         only_kinds=kinds,
         existing_manifests=existing,
-        by=rule,
+        by=None if by is None else parse_rule(by, snapshot),
     )
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")

@@ -200,12 +200,7 @@ def apply(
     from lmsconf.cli.output import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.tasks import begun_plans
-    from lmsconf.fleet.waves import (
-        apply_waves,
-        make_waves,
-        read_applied,
-        refuse_fleet_guards,
-    )
+    from lmsconf.fleet.waves import apply_waves, make_waves, read_applied, refuse_fleet_guards
     from lmsconf.model.fleet import FleetAction, FleetReport
     from lmsconf.model.guards import parse_consents
     from lmsconf.model.names import count_noun

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import get_completion_class
 
-from lmsconf.cli.command import COMMANDS, Command
+from lmsconf.cli.command import COMMANDS, Command, completes
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import supports_color, terminal_size, write_redacted
 from lmsconf.errors import LmsconfError, UsageError, refuse_if
@@ -31,16 +31,8 @@ def completion(context: click.Context, *, shell: str) -> None:
     write_redacted(f"{script}\n", sys.stdout)
 
 
-def _complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """Complete to the pages of the guide, and the commands."""
-    from lmsconf.cli.completion import items
-    from lmsconf.support.files import guide_topics
-
-    return items(incomplete, (*guide_topics(), *COMMANDS))
-
-
 @click.command(cls=Command)
-@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=_complete_topics)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
 @click.option("--search", metavar="WORD", help="List the lines of all pages that contain this, or all of these words.")
 @click.pass_context
 def help(context: click.Context, *, words: tuple[str, ...], search: str | None) -> None:

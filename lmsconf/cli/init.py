@@ -50,9 +50,9 @@ def collect_answers(
         ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", click.Choice(CI_SYSTEMS))),
         schemas=schemas,
     )
-    question = "Import the live workspace into manifests now?"
-    wanted = click.confirm(question, default=True, err=True) if live and asks else None
-    return answers, wanted if live else False
+    if not live or not asks:
+        return answers, None if live else False
+    return answers, click.confirm("Import the live workspace into manifests now?", default=True, err=True)
 
 
 def _ask(asks: bool, given: str | None, question: str, default: str, check: Callable[[str], str]) -> str:
@@ -153,15 +153,11 @@ def _local_zone(environ: Mapping[str, str]) -> str:
 @click.pass_obj
 def init(
     context: CommandContext,
-    *,
+    /,
     folder: Path | None,
-    url: str | None,
-    workspace_name: str | None,
-    token_env: str | None,
-    timezone: str | None,
-    ci: str | None,
     no_input: bool,
     schemas: bool | None,
+    **given: str | None,
 ) -> ExitCode:
     """Create a project: a project file, a first manifest, a workflow.
 
@@ -195,7 +191,6 @@ def init(
             )
             return ExitCode.OK
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
-    given = {"url": url, "workspace_name": workspace_name, "token_env": token_env, "timezone": timezone, "ci": ci}
     answers, wanted = collect_answers(
         given, context.environ, schemas=schemas is not False, asks=can_ask() and not no_input
     )

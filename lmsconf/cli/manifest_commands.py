@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -20,12 +21,11 @@ from lmsconf.cli.output import (
     output_options,
     report_problems,
     supports_color,
+    terminal_size,
     write_redacted,
 )
-from lmsconf.cli.workspace_options import (
-    load_context_settings,
-)
-from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, raise_found, refuse_if
+from lmsconf.cli.workspace_options import load_context_settings
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, problem_found, raise_found, refuse_if
 from lmsconf.model.names import count_noun
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def explain(*, key: str, output: Output) -> None:
     from lmsconf.manifest.explain import explain as explained
     from lmsconf.render import EXPLAIN_VIEWS
 
-    output.show(EXPLAIN_VIEWS, explained(key))
+    columns = min(terminal_size(sys.stdout).columns, 96) if output.is_on_terminal else 96
+    output.show({**EXPLAIN_VIEWS, "text": partial(EXPLAIN_VIEWS["text"], columns=columns)}, explained(key))
 
 
 @click.command(cls=Command)
@@ -209,13 +210,8 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     root = reader.root
     folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
     if any(part.is_symlink() for part in (path, *folders)):
-        linked = Problem(
-            code="manifest/linked",
-            message="is a link",
-            hint="Format the file that it leads to.",
-            source=SourceLocation(reader.relative_path(path)),
-        )
-        raise ProblemsFound([linked])
+        source = SourceLocation(reader.relative_path(path))
+        raise problem_found("manifest/linked", "is a link", "Format the file that it leads to.", source)
     text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text

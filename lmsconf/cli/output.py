@@ -16,7 +16,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.context import is_given, project_prefix
-from lmsconf.errors import ExitCode, LmsconfError, Problem, refuse_if
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +67,11 @@ def report_problems(problems: Sequence[Problem]) -> None:
         write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
 
 
+def report_warning(code: str, message: str, hint: str) -> None:
+    """Write a warning to stderr."""
+    report_problems([Problem(code=code, severity=Severity.WARNING, message=message, hint=hint)])
+
+
 def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
     """Redact secrets in messages and hints, since they may quote a response; mask people if masking is on."""
     from lmsconf.support.secrets import redact_secrets
@@ -112,8 +117,11 @@ def write_redacted(
         text = wrap_prose(text, terminal_size(stream).columns)
     if pages and _is_paged(text, stream):
         return
+    # A character that the encoding lacks is written as an escape. A stream in memory may take only text.
+    encoding = "utf-8" if exact or whole else stream.encoding or "utf-8"
+    content = text.encode(encoding, "backslashreplace") if hasattr(stream, "buffer") else text
     try:
-        _put(text, stream, exact=exact or whole)
+        click.echo(content, stream, nl=False)
     except OSError as error:
         redirect_to_null(stream)
         if stream is not sys.stderr and not isinstance(error, BrokenPipeError):
@@ -140,23 +148,13 @@ def _is_paged(text: str, stream: TextIO) -> bool:
     return rows_on_terminal(text, size.columns) >= size.lines and page(text, stream, os.environ)
 
 
-def _put(text: str, stream: TextIO, *, exact: bool) -> None:
-    # Flush the text layer before writing bytes to the buffer below it, to keep the order.
-    stream.flush()
-    if exact and hasattr(stream, "buffer"):
-        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
-    else:
-        # Characters that the stream's encoding lacks are written as backslash escapes.
-        encoding = stream.encoding or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
-
-
 def stdout_error(error: OSError) -> LmsconfError:
     from lmsconf.support.files import os_error_message
 
-    hint = "Check where stdout is redirected to, or write to a file with --output."
-    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
+    return LmsconfError(
+        f"stdout cannot be written: {os_error_message(error)}",
+        hint="Check where stdout is redirected to, or write to a file with --output.",
+    )
 
 
 def redirect_to_null(stream: TextIO) -> None:

@@ -30,7 +30,7 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode, Problem, Severity, refuse_if
+from lmsconf.errors import ExitCode, refuse_if
 
 if TYPE_CHECKING:
     from lmsconf.model.calls import Report
@@ -263,7 +263,7 @@ def _refuse_files(results: Mapping[str, Path | None], others: Sequence[Path | No
 
 def _write_people(file: Path, plan: Plan) -> None:
     """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
-    from lmsconf.cli.output import report_problems
+    from lmsconf.cli.output import report_warning
     from lmsconf.documents.reports import people_json
     from lmsconf.model.names import count_noun
     from lmsconf.render.people_reports import people_csv
@@ -275,13 +275,11 @@ def _write_people(file: Path, plan: Plan) -> None:
         contents = len({id for one in unknown for _, id in one.contents})
         what = count_noun(contents, "content") if contents else "access"
         where = "under `unknown`" if is_json else "in rows with the change `unknown`"
-        warning = Problem(
-            code="people/not-known",
-            message=f"--people {file}: who gains or loses {what} is not known",
-            hint=f"The file has everybody who is known, and the rest {where}.",
-            severity=Severity.WARNING,
+        report_warning(
+            "people/not-known",
+            f"--people {file}: who gains or loses {what} is not known",
+            f"The file has everybody who is known, and the rest {where}.",
         )
-        report_problems([warning])
 
 
 def _rehearsed(

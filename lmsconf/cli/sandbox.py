@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -273,9 +273,8 @@ def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, sourc
 def refuse_foreign(path: Path) -> None:
     """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
     begin = b""
-    if path.exists() and not path.is_dir():
-        with path.open("rb") as file:
-            begin = file.read(16)
+    with suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as file:
+        begin = file.read(16)
     refuse_if(
         (
             path.is_dir() or begin not in (b"", b"SQLite format 3\x00"),

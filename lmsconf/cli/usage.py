@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 import click
 
 from lmsconf.cli.output import terminal_size
+from lmsconf.errors import UsageError
 
 OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Select": (
@@ -333,15 +334,16 @@ OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) -> NoReturn:
-    """Fail with the nearest command, or with all of them. `usage_advice` has the hint for those of other tools."""
+    """Fail with the nearest command, or with all of them. `advised_error` hints at those of other tools."""
     near = get_close_matches(name, known, 1)
     others = f". Did you mean {near[0]!r}?" if near else f". There are {', '.join(known)}."
     ctx.fail(f"no such command {name!r}{'' if ctx.parent is None and name in COMMANDS_ELSEWHERE else others}")
 
 
-def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str) -> tuple[str, str]:
-    """Return the message and the hint for a wrong command line. command: the program with its command."""
-    message, see, hint = error.format_message(), f"See: {command} --help", None
+def advised_error(error: click.UsageError, arguments: Sequence[str]) -> UsageError:
+    """Return the error for a wrong command line, in our words and with a hint."""
+    message, hint = error.format_message(), None
+    see = f"See: {error.ctx.command_path if error.ctx else 'lmsconf'} --help"
     match error:
         case click.NoSuchOption():
             message, hint = _unknown_option(error, arguments)
@@ -351,7 +353,7 @@ def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str
             hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
         case _ if unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
             hint = COMMANDS_ELSEWHERE.get(unknown[1])
-    return message, f"{hint} {see}" if hint else see
+    return UsageError(message, hint=f"{hint} {see}" if hint else see)
 
 
 def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:

@@ -192,10 +192,9 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
-    """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
+    """Parse `k=v` pairs as query parameters, each name with its values. Raises UsageError."""
     given = grouped(split_pairs("--query", pairs, "NAME=VALUE", "limit=5"), lambda pair: pair[0])
-    values: dict[str, list[Json]] = {name: [value for _, value in alike] for name, alike in given.items()}
-    return {name: alike[0] if len(alike) == 1 else alike for name, alike in values.items()}
+    return {name: [value for _, value in alike] for name, alike in given.items()}
 
 
 def _body(text: bytes) -> Json:
@@ -269,13 +268,19 @@ def doctor(
     settings = load_context_settings(context)
     now = partial(datetime.now, UTC)
     watch = ClockSkewCheck(now)
-    heard = on_request(watch.record_date)
-    with Connection(settings, on_call=heard, max_rate=max_rate, only_reads=not probe) as connection:
+    with Connection(
+        settings, on_call=on_request(watch.record_date), max_rate=max_rate, only_reads=not probe
+    ) as connection:
         with connection.worker_pool(parallelism) as pool:
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, now())
         if probe and diagnosis.failure is None:
-            account = settings.policy.create_people
-            text = terminal_text("probe.txt.j2", diagnosis=diagnosis, users=emails, content=content, account=account)
+            text = terminal_text(
+                "probe.txt.j2",
+                diagnosis=diagnosis,
+                users=emails,
+                content=content,
+                account=settings.policy.create_people,
+            )
             write_redacted(text, sys.stderr)
             if not yes:
                 require_consent("Start the probe?")

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import FiniteRange, completes
 from lmsconf.cli.context import CommandContext, is_given
-from lmsconf.cli.output import INTERRUPTED, P, Value, add_options, can_ask, masks_people, show_progress, write_stderr
-from lmsconf.errors import ExitCode, LmsconfError, Problem, interrupt_exit_code, refuse_if
+from lmsconf.cli.output import P, Value, add_options, can_ask, masks_people, show_progress, write_stderr
+from lmsconf.errors import ExitCode, refuse_if
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,24 +295,8 @@ def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
 
         with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as writer:
             kwargs["events"] = CommandEvents(writer.phase, writer.record)
-            try:
-                code = command(*args, **kwargs)
-            except BaseException as error:
-                ending, problems = _ending(error)
-                writer.failed(problems)
-                writer.end(ending)
-                raise
+            code = command(*args, **kwargs)
             writer.end(code or ExitCode.OK)
             return code
 
     return framed
-
-
-def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
-    """Return the exit code of a command that ends with an exception, and the problems to show."""
-    match error:
-        case LmsconfError():
-            return error.exit, error.problems
-        case KeyboardInterrupt():
-            return interrupt_exit_code(error), (INTERRUPTED,)
-    return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -40,10 +40,8 @@ Row = dict[str, Json]
 SEEN: Final = "confirmed by reading back"
 
 
-class Undetermined(LmsconfError):
+class Undetermined(LmsconfError, code="probe/not-made"):
     """Why a lesson has no result: the service did not create a scratch object, or something else that it needs."""
-
-    code = "probe/not-made"
 
 
 def required(value: Found | None, reason: str) -> Found:

@@ -45,10 +45,8 @@ Ask = Callable[[str], bool]
 """Prompt: shows the command line to the user and returns whether it may run."""
 
 
-class TokenSourceForbidden(LmsconfError):
+class TokenSourceForbidden(LmsconfError, code="token/refused"):
     """The project file names a token source that the environment does not allow, or a command that nobody approved."""
-
-    code = "token/refused"
 
 
 def require_approval(
@@ -150,10 +148,8 @@ _COMMAND_HINT: Final = (
 )
 
 
-class TokenUnavailable(LmsconfError):
+class TokenUnavailable(LmsconfError, code="token/missing"):
     """The declared token source has no usable token."""
-
-    code = "token/missing"
 
 
 class Secret:

@@ -180,9 +180,9 @@ def _html_lines(text: str | None) -> Markup:
     return _escaped("".join(f"{escape_html(line)}\n" for line in (text or "").split("\n") if line.strip()))
 
 
-def _wrapped(text: str, indent: int) -> Markup:
+def _wrapped(text: str, indent: int, columns: int) -> Markup:
     """Return a text in lines: the first one stands behind an indent, and the others get it."""
-    return _escaped(f"\n{' ' * indent}".join(map(escape_invisible, wrap(text, 96 - indent))))
+    return _escaped(f"\n{' ' * indent}".join(map(escape_invisible, wrap(text, max(columns - indent, 20)))))
 
 
 def _shortened(escape: Callable[[str], str], value: object, most: int | None = NAME_SIZE) -> Markup:

@@ -13,13 +13,14 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, refuse_if
 from lmsconf.support.files import REPOSITORY, find_work_tree, open_nonblocking
 
 SECONDS: Final = 120.0
@@ -34,10 +35,8 @@ _HARDENED: Final = (
 )
 
 
-class GitFailed(LmsconfError):
+class GitFailed(LmsconfError, code="git/failed"):
     """Git cannot be run or timed out, or the repository cannot be read."""
-
-    code = "git/failed"
 
 
 class GitFile(Struct, frozen=True):
@@ -118,11 +117,14 @@ def _followed(top: Path) -> Path:
     text = (_text(path) or "").rstrip("\n")  # none for a link to a folder
     is_pointer = text.startswith(_GITFILE)
     repository = path.parent / text.removeprefix(_GITFILE) if is_pointer else path.resolve()
-    if not _names_back(repository, top):
-        raise GitFailed(
+    refuse_if(
+        (
+            not _names_back(repository, top),
             f"{path} does not belong to a repository with its work tree here",
-            hint="Run it in a git clone or work tree, or pass a folder as the base.",
-        )
+            "Run it in a git clone or work tree, or pass a folder as the base.",
+        ),
+        error=GitFailed,
+    )
     return repository
 
 
@@ -147,17 +149,20 @@ def _configuration(common: Path) -> str:
     known = {"objectformat": ("sha1", "sha256"), "refstorage": ("files", "reftable")}
     values = {key: _setting(common / "config", f"extensions.{key}") for key in known}
     lines = [f"\t{key} = {value}\n" for key, value in values.items() if value in known[key]]
-    version = 1 if lines else 0
-    return f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n[extensions]\n{''.join(lines)}"
+    return f"[core]\n\trepositoryformatversion = {1 if lines else 0}\n\tbare = true\n[extensions]\n{''.join(lines)}"
 
 
 def _setting(config: Path, key: str) -> str:
     """Return one value of a configuration file, without includes; empty if it is missing or cannot be read."""
-    if not config.is_file():
-        return ""
+    return "\n".join(_configured("--file", str(config), "--get", key)) if config.is_file() else ""
+
+
+def _configured(*query: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return the values that `git config` answers with, without includes; an empty one where it has none."""
     with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        done = _run(Path(name), ("config", "--no-includes", "--file", str(config), "--get", key))
-    return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if done.returncode == 0 else ""
+        done = _run(Path(name), ("config", "--no-includes", *query), environ=environ)
+    answer = done.stdout if done.returncode == 0 else b""
+    return answer.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
 
 
 def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str, str]) -> None:
@@ -166,21 +171,21 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
     In a container the project often belongs to another user than the process; then the repository does, too.
     """
     owner = common.stat().st_uid
-    if owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ):
-        raise GitFailed(
+    refuse_if(
+        (
+            owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ),
             f"the repository {top} belongs to another user than the project in it",
-            hint=f"If you trust it: git config --global --add safe.directory {top}",
-        )
+            f"If you trust it: git config --global --add safe.directory {top}",
+        ),
+        error=GitFailed,
+    )
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
     """Whether `safe.directory` in the user's or the system's git configuration lists the folder."""
     user = {key: environ[key] for key in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL") if key in environ}
-    safe: set[str] = set()
-    with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        done = _run(Path(name), ("config", "--no-includes", "--get-all", "safe.directory"), environ=user)
-    for line in done.stdout.decode("utf-8", "surrogateescape").splitlines():
-        safe = safe | {line} if line else set()
+    # An empty value takes back those before it.
+    safe = {*takewhile(bool, reversed(_configured("--get-all", "safe.directory", environ=user)))}
     return "*" in safe or str(top) in safe
 
 

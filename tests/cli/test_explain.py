@@ -122,7 +122,7 @@ def test_every_code_is_explained() -> None:
     program = "".join(file.read_text(encoding="utf-8") for file in files)
     codes = set(_CODE.findall(program)) - _NO_CODES
     # Those of classes of errors have no slash, and those of files of the sandbox and of sheets are put together.
-    codes |= {*re.findall(r'^    code(?:: str)? = "(.+)"', program, re.MULTILINE)}
+    codes |= {*re.findall(r'^(?:class .+, code=|    code: str = )"(.+?)"', program, re.MULTILINE)}
     sorts = re.findall(r'(?:file_problem\(|read_yaml\(path, )"([a-z]+)"', program)
     codes |= {f"{sort}/{word}" for sort in sorts for word in re.findall(r'code=f"\{file_kind\}/([a-z]+)"', program)}
     codes |= {f"sheet/{kind.entry_items.noun}" for kind in KINDS.values() if kind.entry_items is not None}

@@ -96,7 +96,7 @@ def test_a_pager_that_ends_early_changes_no_exit_code(project: Path, pager: str,
 
 
 def test_prose_is_wrapped_at_words(project: Path) -> None:
-    """On 40 columns, no sentence is broken within a word; addresses and commands keep their lines."""
+    """No sentence is broken within a word, what a key means once; addresses and commands keep their lines."""
     env = {**TERM, "NO_COLOR": "1"}
     wide = lmsconf(project, "plan").out
     narrow = at_terminal(project, "plan", "--no-pager", columns=40, streams=("stdin", "stdout"), env=env)[1]
@@ -106,6 +106,9 @@ def test_prose_is_wrapped_at_words(project: Path) -> None:
     assert "Effects on people: nobody loses content," in narrow.splitlines()
     address = next(line for line in wide.splitlines() if line.strip().startswith("+ ") and len(line) > 40)
     assert address in narrow.splitlines()
+    _, shown = at_terminal(project, "explain", "smart_group.conditions", "--no-pager", columns=70, env=env)
+    first, second = "All choices except these. The field must be", "declared with the whole list of its choices."
+    assert f"{' ' * 20}{first}\n{' ' * 20}{second}\n" in shown
 
 
 def test_colours_outlast_the_wrapping(project: Path) -> None:

@@ -28,10 +28,8 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.support.files import open_nonblocking, os_errors_as
 
 
-class WorkspaceLocked(LmsconfError):
+class WorkspaceLocked(LmsconfError, code="lock/held"):
     """Another run holds the lock; nothing was read or sent."""
-
-    code = "lock/held"
 
 
 @contextmanager
