@@ -67,11 +67,11 @@ def _suspicious_names(context: LintContext) -> Iterator[Problem]:
             named += [
                 ("the name of a choice", one.name, declared.places.at(*one.at)) for one in declared.spec.choices.include
             ]
-        for subject, wrong, source in ((subject, suspicion(name), source) for subject, name, source in named):
-            if wrong is not None:
-                yield lint_problem(
-                    "lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address
-                )
+        yield from (
+            lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address)
+            for subject, name, source in named
+            if (wrong := suspicion(name)) is not None
+        )
 
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
@@ -84,20 +84,21 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
     if fields.incomplete is not None or after < MOST_FIELDS:
         return
     used = _fields_in_conditions(context.draft)
-    for declared in context.of(CUSTOM_FIELD):
-        if used is not None and declared.address.name not in used:
-            yield lint_problem(
-                "lint/unused-field",
-                f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
-                source=declared.source,
-                address=declared.address,
-            )
+    yield from (
+        lint_problem(
+            "lint/unused-field",
+            f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
+            source=declared.source,
+            address=declared.address,
+        )
+        for declared in context.of(CUSTOM_FIELD)
+        if used is not None and declared.address.name not in used
+    )
 
 
 def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
-    changes = (change for change in draft.plan.changes if change.address.kind == SMART_GROUP)
-    deleted = {change.id for change in changes if change.action is Action.DELETE}
+    deleted = {one.id for one in draft.plan.changes if one.address.kind == SMART_GROUP and one.action is Action.DELETE}
     listing = draft.planning.snapshot.of(SMART_GROUP)
     live = [row.conditions for row in listing.rows if row.id not in deleted]
     if listing.incomplete is not None or None in live:
@@ -193,10 +194,12 @@ def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> It
     size, everybody = context.sizes.get(declared.address), context.sizes.get(EVERYONE, 0)
     # In a workspace of one person every smart group has nobody or everybody.
     if everybody > 1 and size in (0, everybody):
-        code, message = "lint/matches-nobody", "no active person meets its conditions"
-        if size:
-            code, message = "lint/matches-everybody", f"all {size:,} active people meet its conditions"
-        yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
+        yield lint_problem(
+            "lint/matches-everybody" if size else "lint/matches-nobody",
+            f"all {size:,} active people meet its conditions" if size else "no active person meets its conditions",
+            source=declared.places.at("conditions"),
+            address=declared.address,
+        )
 
 
 def lint_assignments(context: LintContext) -> Iterator[Problem]:
@@ -276,9 +279,9 @@ def _contains(context: LintContext, wide: Address, narrow: Address) -> bool:
 
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
+    """Whether everybody who meets a condition meets another one."""
     same = (condition.field, condition.system_condition) == (other.field, other.system_condition)
-    asks = other.system_condition in MATCHED_BY_CHOICE
-    return same and asks and bool(condition.choices) and condition.choices <= other.choices
+    return same and other.system_condition in MATCHED_BY_CHOICE and frozenset() < condition.choices <= other.choices
 
 
 def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
@@ -286,9 +289,8 @@ def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: Assignmen
     if wide.audience == narrow.audience or not _contains(context, wide.audience, narrow.audience):
         return None
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
-    is_overruled = wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end
     is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
-    if is_overruled:
+    if wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end:
         return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
     hides_nothing = f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
     return hides_nothing if is_longer and wide.mandatory == narrow.mandatory else None
@@ -302,12 +304,11 @@ def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
 
 def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
-    now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
     here = manifests.in_workspace(policy.workspace)
     fields, people = (here.of_kind(kind)[0] for kind in (CUSTOM_FIELD, USER))
     context = LintContext(
         manifests=here,
-        now=now,
+        now=datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC),
         timezone=policy.timezone,
         archived=frozenset(one.address.name for one in people if one.spec.flags.get("archived")),
         field_types={one.address.name: one.spec.type for one in fields},
@@ -327,8 +328,11 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, int]) -> list[Problem]:
         rows={match.address: match.row for result in draft.results.values() for match in result.matches},
         sizes=sizes,
     )
-    findings = _run(context, draft.lint_levels)
-    chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))
+    chosen = (
+        one
+        for one in _run(context, draft.lint_levels)
+        if one.address and draft.planning.chosen(Address.parse(one.address))
+    )
     # By address, not by place: a plan does not depend on the files that its declarations stand in.
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
 

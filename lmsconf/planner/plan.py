@@ -23,7 +23,7 @@ from lmsconf.kinds.group import only_listed_people
 from lmsconf.kinds.kind_functions import check_across_kinds, match_all, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
-from lmsconf.kinds.shared.manifest_entry import Entry, ManifestEntry, declared_lists
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.address import Address, RemoteId
@@ -274,8 +274,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
     """
-    declared: list[DesiredResource[Any]] = []
-    absent: list[DeleteEntry[Any]] = []
+    entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
     calls, by_id = calls_by_address(plan.calls), {call.id: call for call in plan.calls}
     # A side effect of another change is not declared.
     for change in (one for one in plan.changes if not one.is_effect):
@@ -290,19 +289,19 @@ def plan_to_manifests(plan: Plan) -> Manifests:
         own = calls.get(change.address, ())
         entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
         needed = [by_id[need] for call in own for need in call.needs if need in by_id]
-        if change.action is Action.DELETE:
-            absent.extend(_with_replaced_by_and_order(one, change, needed) for one in parse_absent(kind.name, entry))
-        else:
-            declared.extend(_with_replaced_by_and_order(one, change, needed) for one in parse(kind.name, entry))
+        made = parse_absent(kind.name, entry) if change.action is Action.DELETE else parse(kind.name, entry)
+        entries.extend(_with_replaced_by_and_order(one, change, needed) for one in made)
     return Manifests(
-        declared=tuple(declared),
-        absent=tuple(absent),
+        declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
+        absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
         files=plan.manifests_files,
         digest=plan.manifests_digest,
     )
 
 
-def _with_replaced_by_and_order(entry: Entry, change: Change, needed: Iterable[Call]) -> Entry:
+def _with_replaced_by_and_order(
+    entry: DesiredResource[Any] | DeleteEntry[Any], change: Change, needed: Iterable[Call]
+) -> DesiredResource[Any] | DeleteEntry[Any]:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry

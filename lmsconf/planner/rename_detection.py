@@ -129,11 +129,15 @@ def _compared(
             alike=tuple(replace(old.found, why=f"the same {content.of}") for old in alike if not old.is_absent),
             close=tuple(replace(old.found, why=why) for old, why in close if not old.is_absent),
         )
-        beside = (
-            (f"{old.found.address}, which {'goes' if old.is_deleted else 'stays'}, has {why}", old.found.line)
+        notes = [
+            _close_name(
+                change,
+                f"it would be created, and {old.found.address}, which {'goes' if old.is_deleted else 'stays'}, "
+                f"has {why}",
+                old.found.line,
+            )
             for old, why in close
-        )
-        notes = [_close_name(change, f"it would be created, and {stays}", line) for stays, line in beside]
+        ]
         yield rename, [_same_content(change, content, alike)] if alike else notes
 
 
@@ -212,8 +216,8 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
         beside = " and ".join(_first([*map(quote_name, likely or ([near] if near else []))]))
         summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest declares"
         if likely:
-            summary += ", and which live conditions name in its place"
-            yield _possible_rename(change, summary, [_choice_line(name, old) for old in likely], is_deleted=False)
+            why = f"{summary}, and which live conditions name in its place"
+            yield _possible_rename(change, why, [_choice_line(name, old) for old in likely], is_deleted=False)
         elif near:
             yield _close_name(change, f"{summary}: their names are close", _choice_line(name, near))
 

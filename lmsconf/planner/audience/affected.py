@@ -88,9 +88,8 @@ class ChangedAssignment(Struct, frozen=True, kw_only=True):
 class AccessScope(Struct, frozen=True, kw_only=True):
     """The changes of a plan that decide who has what.
 
-    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: those
-    of all that changes, also of groups that are only renamed. emails: e-mail after the plan → id, for
-    live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
+    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: after
+    the plan, of all that it changes in any way: lists may name people by an e-mail that the plan gives them.
     dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
     they are archived now, and count in no number.
     """
@@ -101,7 +100,6 @@ class AccessScope(Struct, frozen=True, kw_only=True):
     people: Sequence[ChangedPerson] = ()
     losses: Sequence[FieldOrChoiceDeletion] = ()
     addresses: Mapping[AudienceKey, Address] = {}
-    emails: Mapping[str, RemoteId] = {}
     dates: bool = False
     unarchived: int = 0
 
@@ -149,7 +147,7 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     of_kind = defaultdict(list, grouped(items, lambda item: item.address.kind))
     changed_fields = {item.address for item in of_kind[CUSTOM_FIELD]}
-    live_people = [(item, RemoteId(item.subject.row.id)) for item in of_kind[USER] if item.subject.row is not None]
+    live_people = [item for item in of_kind[USER] if item.subject.row is not None]
     people = [_changed_person(planning, now, item) for item in of_kind[USER]]
     groups = {_key(item): _changed_group(item) for item in of_kind[GROUP]}
     contents = ContentResolver(planning)
@@ -168,11 +166,10 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
         people=[one for one in people if one.id is None or one.answers or one.leaves],
         losses=[loss for loss in planning.losses if loss.address in changed_fields],
         addresses={(item.address.kind, _key(item)): item.address for item in items},
-        emails={item.address.name: id for item, id in live_people},
-        dates=any(_changed_value(item, ARCHIVE_DATE) is not None for item, _ in live_people),
+        dates=any(_changed_value(item, ARCHIVE_DATE) is not None for item in live_people),
         unarchived=sum(
             bool((item.sides.before or {}).get("archived")) and _changed_value(item, "archived") is False
-            for item, _ in live_people
+            for item in live_people
         ),
     )
 

@@ -253,9 +253,12 @@ def _by_guard(
     *, harmed: int | None, bound: int | None, everybody: int = 0, shares: Iterable[GuardCount] = ()
 ) -> tuple[GuardCount, ...]:
     """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
-    people = GuardCount(guard="people", of="all people", taken=harmed, size=0)
-    mandatory = GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody)
-    return tuple(one for one in (people, *shares, mandatory) if one.taken != 0 or not one.counts)
+    counts = (
+        GuardCount(guard="people", of="all people", taken=harmed, size=0),
+        *shares,
+        GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody),
+    )
+    return tuple(one for one in counts if one.taken != 0 or not one.counts)
 
 
 def _unknown_counts(scope: AccessScope) -> AccessCounts:
@@ -342,7 +345,7 @@ def _group(model: Memberships, address: Address, group: Audience) -> GroupEffect
         after=count_of(group.after),
         join=count_of(group.joins),
         leave=count_of(group.leaves),
-        basis=group.basis if group.is_known else Basis.UNKNOWN,
+        basis=group.basis,
         members=members_digest(members) if group.is_known and len(members) == count_of(group.after) else None,
     )
 

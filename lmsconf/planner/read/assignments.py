@@ -126,8 +126,9 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
         for one in wanted
         if one.id in again and {row.id for row in again[one.id]} != {row.id for row in targets[one.id]}
     ]
-    why = f"those of {differs[0]} were read twice, with different results" if differs else None
-    incomplete = contents.incomplete or why
+    incomplete = contents.incomplete or (
+        f"those of {differs[0]} were read twice, with different results" if differs else None
+    )
     reading.targets = targets | again
     listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
     if reading.edits:

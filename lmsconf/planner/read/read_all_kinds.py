@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
+from functools import partial, reduce
 from itertools import repeat
 from typing import Any, Final
 
@@ -244,21 +244,17 @@ def read_attributes(
         for row in rows.rows
         if (id := str(row["userId"])) in specs or reading.everything
     }
-    listing = _with_details(listing, listed)
     asked = {id for id, spec in specs.items() if not spec.declared_keys.isdisjoint(SINGLE_KEYS)}
     rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
     reads_rights = reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights)
-    if reads_rights:
-        held = _extended_rights(reading, listed.keys() if reading.everything else rights)
-        listing = _with_details(listing, held)
-        rights = set() if reading.everything else rights - held.keys()
-    asked |= rights
+    held = _extended_rights(reading, listed.keys() if reading.everything else rights) if reads_rights else {}
+    asked |= set() if reading.everything else rights - held.keys()
     people = _read_people(reading, sorted(asked), {row.id for row in listing.rows if row.archived})
-    if unshown := asked - people.keys():
-        reads_rights = True
-        listing = _with_details(listing, _extended_rights(reading, unshown))
-    listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
-    if reads_rights or not has_enough_declared_admins(planning, _again(matched, listing)):
+    unshown = asked - people.keys()
+    single = {id: _single_values(specs[id], row) for id, row in people.items()}
+    details = [listed, held, _extended_rights(reading, unshown) if unshown else {}, single]
+    listing = reduce(_with_details, details, listing)
+    if reads_rights or unshown or not has_enough_declared_admins(planning, _again(matched, listing)):
         reading.found[ADMIN] = admin_listing(reading.extended_rows(), listing.rows)
     return listing
 
