@@ -315,5 +315,5 @@ def _restore(address: Address, inputs: DriftInputs, doubtful: AbstractSet[Addres
     # Deletions by ownership are not planned under `--only`: they take an apply of everything but `doubtful`.
     if not owned:
         return f"{inputs.command} apply --only {shell_quoted(address)}"
-    known = sorted(address for address in doubtful if address in inputs.needs)
-    return " ".join([f"{inputs.command} apply", *(f"--except {shell_quoted(one)}" for one in known)])
+    excluded = (f"--except {shell_quoted(one)}" for one in sorted(doubtful & inputs.needs.keys()))
+    return " ".join([f"{inputs.command} apply", *excluded])

@@ -162,8 +162,8 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         yield from lint_managers(context, declared)
         if declared.spec.conditions is not None:
             yield from list(_impossible(context, declared)) or _size(context, declared)
-            conditions = sorted_conditions(declared.spec.conditions)
-            yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
+            first = by_conditions.setdefault(sorted_conditions(declared.spec.conditions), declared)
+            yield from _duplicate(declared, first, "conditions")
 
 
 def _impossible(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:

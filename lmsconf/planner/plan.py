@@ -305,8 +305,11 @@ def _with_replaced_by_and_order(
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    made = (one.address for one in needed if is_creation(one.operation))
-    after = frozenset(at for at in made if at.kind == CONTENT_TARGET and at != change.address)
+    after = frozenset(
+        one.address
+        for one in needed
+        if is_creation(one.operation) and one.address.kind == CONTENT_TARGET and one.address != change.address
+    )
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 

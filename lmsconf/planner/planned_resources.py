@@ -238,6 +238,9 @@ def _current_names(
 
 def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[Any, Any], str]]:
     """Return the declared resources that are live under another name, with that name."""
-    matches = (match for result in results for match in result.matches)
-    live = ((match, normalize_name(match.row.name)) for match in matches if match.row)
-    return ((match, name) for match, name in live if name != match.address.name)
+    return (
+        (match, name)
+        for result in results
+        for match in result.matches
+        if match.row and (name := normalize_name(match.row.name)) != match.address.name
+    )

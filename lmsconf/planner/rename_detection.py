@@ -116,8 +116,9 @@ def _compared(
     planning: PlanContext, new: Sequence[tuple[Change, Similarity]], olds: Sequence[_Old]
 ) -> Iterator[tuple[PossibleRename, list[Problem]]]:
     """Yield what each creation of a kind may be, and the problems that report it."""
-    comparable = (old for old in olds if old.content.key is not None)
-    by_key = grouped(comparable, lambda old: (old.content.type, hash(old.content.key)))
+    by_key = grouped(
+        (old for old in olds if old.content.key is not None), lambda old: (old.content.type, hash(old.content.key))
+    )
     paired: set[str] = set()
     for change, content in new:
         replaced = planning.replaced.get(change.address, set())

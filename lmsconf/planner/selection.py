@@ -196,8 +196,10 @@ class Selection:
 def _needs(declared: Mapping[Address, DesiredResource[Any]], only: Iterable[str]) -> set[Address]:
     """Return what these patterns mean, and, transitively, everything declared that it needs."""
     needed: set[Address] = set()
-    replacing = (at for at, one in declared.items() if any(_fits(old, only) for old in _replaced(one)))
-    todo = [*_meant(declared, only), *replacing]
+    todo = [
+        *_meant(declared, only),
+        *(at for at, one in declared.items() if any(_fits(old, only) for old in _replaced(one))),
+    ]
     while todo:
         address = todo.pop()
         if address not in needed and address in declared:

@@ -202,9 +202,10 @@ def _only_in_lists(reading: ReadContext) -> bool:
 
     Declared people must be known by id, with keys that a single response has as the listing does.
     """
-    people = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
     all_known = all(
-        one.pin(reading.policy.workspace) in reading.named_people and one.spec.declared_keys <= _ALONE for one in people
+        one.pin(reading.policy.workspace) in reading.named_people and one.spec.declared_keys <= _ALONE
+        for one in reading.declared_of(USER)
+        if reading.chosen(one.address)
     )
     may_all_manage = reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
     return not reading.everything and (all_known or not reading.covers(USER)) and may_all_manage
@@ -302,8 +303,12 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
     Only where these decide who can manage.
     """
     declared = [one for one in reading.manifests.declared if reading.chosen(one.address)]
-    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
-    named = {one for people in lists if people is not None for one in people.include}
+    named = {
+        email
+        for one in declared
+        if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec) and one.spec.managers is not None
+        for email in one.spec.managers.include
+    }
     if not named or reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody":
         return listing
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]

@@ -181,8 +181,11 @@ class Drafter:
         is_gone = run.is_whole(change) or times.row_now(kind, change.id) is None
         if id is None and (change.address in run.recreated or not is_gone):
             return
-        before = times.body_before(kind, row)
-        body = {key: self._live(change, key, value) for key, value in before.items() if value is not None}
+        body = {
+            key: self._live(change, key, value)
+            for key, value in times.body_before(kind, row).items()
+            if value is not None
+        }
         if id is not None:
             body = {key: {"include": body[key]} for key in _LISTS if body.get(key)}
         self.drafts.append(Draft(change=change, kind=kind, row=times.row_now(kind, id), body=body))
@@ -312,8 +315,9 @@ class Drafter:
 
     def _taken(self, free: set[Draft]) -> set[Draft]:
         """Return those whose name another live resource keeps: it is not deleted, and takes no name of these."""
-        going = (one for one in self.drafts if one.row is not None and (one.absent or one in free))
-        leaving = {(one.kind.name, one.row.id) for one in going}
+        leaving = {
+            (one.kind.name, one.row.id) for one in self.drafts if one.row is not None and (one.absent or one in free)
+        }
         return {
             draft
             for draft in free
