@@ -7,7 +7,6 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -32,13 +31,15 @@ from lmsconf.planner.undo.three_way_merge import (
     alike,
     is_text_list,
     items_of,
+    lacking,
     named_parts,
     restored_items,
     restores,
     same,
+    shown_value,
     with_names,
 )
-from lmsconf.planner.undo.undone_run import MARK, references, renamed_parts, shown_name
+from lmsconf.planner.undo.undone_run import first_missing, renamed_parts, shown_name
 
 _LISTS: Final = (*LISTS, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
@@ -53,8 +54,8 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
     changes = [change for change in run.plan.changes if run.is_done(change)]
     skipped = [LeftAlone(change=one, reason=left[one.address]) for one in changes if one.address in left]
     drafter.undo(change for change in changes if change.address not in left)
-    names: Names = {at: name for draft in drafter.drafts for at, name in _names_after(draft, times).items()}
-    made = [(entry, draft) for draft in drafter.drafts for entry in _entries(draft, names, drafter, run.name)]
+    names: Names = {at: name for draft in drafter.drafts for at, name in drafter.names_after(draft).items()}
+    made = [(entry, draft) for draft in drafter.drafts for entry in drafter.entries(draft, names)]
     manifests = Manifests(
         declared=tuple(entry for entry, _ in made if isinstance(entry, DesiredResource)),
         absent=tuple(entry for entry, _ in made if isinstance(entry, DeleteEntry)),
@@ -65,47 +66,6 @@ def undo_run(times: Times, left: Mapping[Address, str]) -> tuple[Manifests, dict
         digest=sha256({"undo": run.name}),
     )
     return manifests, {entry.address: draft.change for entry, draft in made}
-
-
-def _names_after(draft: Draft, times: Times) -> Names:
-    """Return the names after the undo of a resource and its parts, by those that it has in drafts."""
-    if draft.kind.is_relation:
-        return {}
-    then = times.row_before(draft.kind, draft.change.id)
-    earlier = "" if then is None else shown_name(draft.kind, times.before, then)
-    return named_parts(draft.kind, times.live_name(draft.kind, draft.row, earlier), _name_after(draft), draft.parts)
-
-
-def _name_after(draft: Draft) -> str:
-    return draft.name or draft.kind.normalize_name(draft.row.name)
-
-
-def _entries(
-    draft: Draft, names: Names, drafter: Drafter, run: str
-) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
-    """Return what a draft declares, but for keys that refer to what is not there."""
-    kind, body = draft.kind, with_names(draft.body, names)
-    missing = {key: name for key, value in body.items() if (name := _missing(key, value)) is not None}
-    what = "is left as it is" if kind.is_relation or draft.row is not None else "is not created again"
-    if missing and (kind.is_relation or draft.row is None):
-        drafter.leave(draft.change, f"it {what}: {next(iter(missing.values()))} is not there")
-        return []
-    for key, name in missing.items():
-        drafter.leave(draft.change, f"{key} {what}: {name} is not there")
-        del body[key]
-    if not kind.is_relation:
-        if not body and not draft.absent:
-            return []
-        body = {**({} if draft.row is None else {"id": draft.row.id}), **body, kind.name_key: _name_after(draft)}
-    wrong: list[Problem] = []
-    entry = ManifestEntry(
-        body=body, places=FixedSource(SourceLocation(f"run {run}")), timezone=None, report=wrong.append
-    )
-    made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
-    if wrong:
-        what = "is left as it is" if draft.row else "is not created again"
-        drafter.leave(draft.change, f"it {what}: no manifest can declare it: {wrong[0].message}")
-    return [] if wrong else made
 
 
 def _limits(changes: Sequence[Change], drafts: Sequence[Draft]) -> Iterator[Problem]:
@@ -127,30 +87,11 @@ def _conflict(left: LeftAlone, names: Names) -> Problem:
     """Return what is left alone, and why. names: those that live resources have after the undo."""
     address, hint = str(left.change.address), None
     if left.values is not None:
-        before, made, live = (_shown(left.key, value, names) for value in left.values)
+        before, made, live = (shown_value(left.key, value, names) for value in left.values)
         hint = f"Before the run: {before}. The run made: {made}. Live now: {live}."
     return Problem(
-        code="undo/conflict",
-        message=f"{address}: {left.reason}",
-        hint=hint,
-        severity=Severity.WARNING,
-        address=address,
+        code="undo/conflict", message=f"{address}: {left.reason}", hint=hint, severity=Severity.WARNING, address=address
     )
-
-
-def _shown(key: str, value: Json, names: Names) -> str:
-    """Return a value for people to read, also of what is not there. key: which holds it; empty if it is an entry."""
-    if value is None or value == []:
-        return "nothing"
-    named = with_names({key: value}, names)[key] if key else with_names(members(value), names)
-    text = named if isinstance(named, str) else json.dumps(named, ensure_ascii=False).replace(r"\u0000", MARK)
-    whole = text.replace(MARK, "")
-    return whole if len(whole) <= 200 else f"{whole[:200]}…"
-
-
-def _missing(key: str, value: Json) -> str | None:
-    """Return the first of what a key refers to that will not be there; None if all of it will."""
-    return next((str(one).replace(MARK, "") for one in references({key: value}) if MARK in one.name), None)
 
 
 class LeftAlone(Struct, frozen=True, kw_only=True):
@@ -184,6 +125,11 @@ class Draft(Struct, kw_only=True, eq=False):
     def name(self) -> str | None:
         """The name that it is to take; None: the one it has."""
         return cast("str | None", self.body.get(self.kind.name_key))
+
+    @property
+    def name_after(self) -> str:
+        """The name that it has after the undo."""
+        return self.name or self.kind.normalize_name(self.row.name)
 
 
 class Drafter:
@@ -239,6 +185,39 @@ class Drafter:
             )
         )
 
+    def names_after(self, draft: Draft) -> Names:
+        """Return the names after the undo of a resource and its parts, by those that it has in drafts."""
+        kind = draft.kind
+        if kind.is_relation:
+            return {}
+        then = self._times.row_before(kind, draft.change.id)
+        earlier = "" if then is None else shown_name(kind, self._times.before, then)
+        return named_parts(kind, self._times.live_name(kind, draft.row, earlier), draft.name_after, draft.parts)
+
+    def entries(self, draft: Draft, names: Names) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
+        """Return what a draft declares, but for keys that refer to what is not there. names: those after the undo."""
+        kind, row, body = draft.kind, draft.row, with_names(draft.body, names)
+        missing = {key: name for key, value in body.items() if (name := first_missing(key, value)) is not None}
+        if missing and (kind.is_relation or row is None):
+            what = "is left as it is" if kind.is_relation else "is not created again"
+            self.leave(draft.change, f"it {what}: {next(iter(missing.values()))} is not there")
+            return []
+        for key, name in missing.items():
+            self.leave(draft.change, f"{key} is left as it is: {name} is not there")
+            del body[key]
+        if not kind.is_relation:
+            if not body and not draft.absent:
+                return []
+            body = {**({} if row is None else {"id": row.id}), **body, kind.name_key: draft.name_after}
+        wrong: list[Problem] = []
+        places = FixedSource(SourceLocation(f"run {self._run.name}"))
+        entry = ManifestEntry(body=body, places=places, timezone=None, report=wrong.append)
+        made = [*parse_absent(kind.name, entry)] if draft.absent else [*parse(kind.name, entry)]
+        if wrong:
+            what = "is left as it is" if row else "is not created again"
+            self.leave(draft.change, f"it {what}: no manifest can declare it: {wrong[0].message}")
+        return [] if wrong else made
+
     def _undo_creation(self, kind: Kind, change: Change) -> None:
         """Draft the deletion of what the run created, unless it is not live, or others have changed it."""
         times = self._times
@@ -271,7 +250,7 @@ class Drafter:
         late = items_of(self._times.body_made({key: [*self._run.texts(change, key, unsure=True)]}), key)
         wanted = made if isinstance(made, list) else items_of(made, "include")
         unwanted = live if wanted is made else items_of(made, "exclude")
-        differing = (*_lacking(wanted, live), *(item for item in unwanted if item in live and item not in wanted))
+        differing = (*lacking(wanted, live), *(item for item in unwanted if item in live and item not in wanted))
         return all(item in late for item in differing)
 
     def _undo_relation(self, kind: Kind, change: Change, then: Any) -> None:
@@ -384,7 +363,7 @@ class Drafter:
             [one for one in items if is_whole or one in done] for items in (changed.removed, changed.added)
         )
         sides = self._times.body_made({key: {"include": removed, "exclude": added}})[key]
-        wanted = self._live(change, key, _lacking(items_of(sides, "include"), now))
+        wanted = self._live(change, key, lacking(items_of(sides, "include"), now))
         parts: Body = {"include": wanted, "exclude": [item for item in items_of(sides, "exclude") if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
@@ -461,11 +440,6 @@ class Drafter:
                 own = people.setdefault(row.id, draft)
                 own.body["answers"] = {**members(draft.body["answers"]), **members(own.body.get("answers"))}
         self.drafts = [*(one for one in self.drafts if not one.kind.is_person), *people.values()]
-
-
-def _lacking(items: Sequence[Json], others: Sequence[Json]) -> list[Json]:
-    """Return the items that are not among the others."""
-    return [item for item in items if item not in others]
 
 
 def _filled_since(made: Body, live: Body) -> str | None:

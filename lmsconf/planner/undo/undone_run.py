@@ -85,6 +85,11 @@ def references(form: Mapping[str, Json]) -> Iterator[Address]:
     yield from addresses
 
 
+def first_missing(key: str, value: Json) -> str | None:
+    """Return the first of what a key refers to that will not be there; None if all of it will."""
+    return next((str(one).replace(MARK, "") for one in references({key: value}) if MARK in one.name), None)
+
+
 def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
     """Return the name under which plans on a snapshot show a live resource: with its id, if another has the name."""
     return planning.registry.name(kind.name, row.id) or kind.normalize_name(row.name)
