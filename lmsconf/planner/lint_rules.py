@@ -27,7 +27,7 @@ from lmsconf.model.names import suspicion
 from lmsconf.model.plan import Action
 
 if TYPE_CHECKING:
-    from lmsconf.planner.plan import DraftPlan
+    from lmsconf.planner.plan import PlanWithoutEffects
 
 
 class LintContext(Struct, frozen=True, kw_only=True, dict=True):
@@ -36,7 +36,7 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     now: the time of the plan, or the beginning of the day. timezone: in which times are shown.
     archived: the e-mails of people known to be archived. field_types: by name. Both are as after the plan; where
     only the manifests are known, as declared.
-    draft: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes: how many
+    planned: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes: how many
     people are in which audience after it, as far as that is known exactly.
     """
 
@@ -45,7 +45,7 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     timezone: tzinfo | None
     archived: frozenset[str]
     field_types: Mapping[str, str | None]
-    draft: DraftPlan | None = None
+    planned: PlanWithoutEffects | None = None
     rows: Mapping[Address, Any] = {}
     sizes: Mapping[Address, int] = {}
 
@@ -76,14 +76,14 @@ def _suspicious_names(context: LintContext) -> Iterator[Problem]:
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
     """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
-    if context.draft is None:
+    if context.planned is None:
         return
-    fields, changes = context.draft.planning.snapshot.of(CUSTOM_FIELD), context.draft.plan.changes
+    fields, changes = context.planned.planning.snapshot.of(CUSTOM_FIELD), context.planned.plan.changes
     actions = Counter(change.action for change in changes if change.address.kind == CUSTOM_FIELD)
     after = len(fields.rows) + actions[Action.CREATE] - actions[Action.DELETE]
     if fields.incomplete is not None or after < MOST_FIELDS:
         return
-    used = _fields_in_conditions(context.draft)
+    used = _fields_in_conditions(context.planned)
     yield from (
         lint_problem(
             "lint/unused-field",
@@ -96,15 +96,17 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
     )
 
 
-def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
+def _fields_in_conditions(planned: PlanWithoutEffects) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
-    deleted = {one.id for one in draft.plan.changes if one.address.kind == SMART_GROUP and one.action is Action.DELETE}
-    listing = draft.planning.snapshot.of(SMART_GROUP)
+    deleted = {
+        one.id for one in planned.plan.changes if one.address.kind == SMART_GROUP and one.action is Action.DELETE
+    }
+    listing = planned.planning.snapshot.of(SMART_GROUP)
     live = [row.conditions for row in listing.rows if row.id not in deleted]
     if listing.incomplete is not None or None in live:
         return None
-    names = (draft.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
-    specs = (match.declared.spec for match in draft.results[SMART_GROUP].matches)
+    names = (planned.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
+    specs = (match.declared.spec for match in planned.results[SMART_GROUP].matches)
     return frozenset((*names, *(one.field for spec in specs for one in spec.conditions or ())))
 
 
@@ -137,8 +139,8 @@ def _managers(context: LintContext, declared: DesiredResource[Any]) -> frozenset
         return None if people is None else people.include
     row = context.rows.get(declared.address)
     live = frozenset[RemoteId]() if row is None else row.managers
-    emails = {} if context.draft is None else context.draft.planning.people.emails
-    if context.draft is None or live is None or not live <= emails.keys():
+    emails = {} if context.planned is None else context.planned.planning.people.emails
+    if context.planned is None or live is None or not live <= emails.keys():
         return None
     return (frozenset(emails[id] for id in live) | people.include) - people.exclude
 
@@ -316,22 +318,22 @@ def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     return sorted(_run(context, policy.lints), key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
-def lint_plan(draft: DraftPlan, sizes: Mapping[Address, int]) -> list[Problem]:
+def lint_plan(planned: PlanWithoutEffects, sizes: Mapping[Address, int]) -> list[Problem]:
     """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
     context = LintContext(
-        manifests=draft.manifests,
-        now=datetime.fromisoformat(draft.plan.created_at),
-        timezone=draft.planning.policy.timezone,
-        archived=draft.planning.people.archived,
-        field_types=draft.planning.field_types,
-        draft=draft,
-        rows={match.address: match.row for result in draft.results.values() for match in result.matches},
+        manifests=planned.manifests,
+        now=datetime.fromisoformat(planned.plan.created_at),
+        timezone=planned.planning.policy.timezone,
+        archived=planned.planning.people.archived,
+        field_types=planned.planning.field_types,
+        planned=planned,
+        rows={match.address: match.row for result in planned.results.values() for match in result.matches},
         sizes=sizes,
     )
     chosen = (
         one
-        for one in _run(context, draft.lint_levels)
-        if one.address and draft.planning.chosen(Address.parse(one.address))
+        for one in _run(context, planned.lint_levels)
+        if one.address and planned.planning.chosen(Address.parse(one.address))
     )
     # By address, not by place: a plan does not depend on the files that its declarations stand in.
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))

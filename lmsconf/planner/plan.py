@@ -57,7 +57,7 @@ from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
 
 
-class DraftPlan(Struct, frozen=True, kw_only=True):
+class PlanWithoutEffects(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
     manifests: what applies in its workspace. results: by kind. lint_levels: as in the policy, or stricter under a base.
@@ -73,7 +73,7 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     protect: tuple[tuple[str, ...], ...] = ()
 
 
-def draft_plan(
+def plan_without_effects(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -81,7 +81,7 @@ def draft_plan(
     *,
     created_at: str,
     from_snapshot_file: bool = False,
-) -> DraftPlan:
+) -> PlanWithoutEffects:
     """Return the plan that makes the workspace match the manifests, without its effects on people and its lints.
 
     created_at: ISO 8601. from_snapshot_file: the snapshot was not read just now, so the plan cannot be applied. Raises
@@ -103,7 +103,7 @@ def draft_plan(
     likely = [problem.address or "" for problem in rename_problems if problem.code == POSSIBLE]
     measures = count_for_guards(sides, results, arranged, planning.measures, likely)
     problems.extend([*rename_problems, *find_protected_changes(changes, policy.guards.protect)])
-    changes, problems = attach_problems(changes, problems)
+    changes, problems = move_problems_to_changes(changes, problems)
     plan = Plan(
         workspace=snapshot.workspace,
         url=snapshot.url,
@@ -126,7 +126,7 @@ def draft_plan(
         measures=measures,
         renames=tuple(renames),
     )
-    return DraftPlan(
+    return PlanWithoutEffects(
         plan=with_assumptions(plan, api_spec),
         planning=planning,
         items=tuple(items),
@@ -213,7 +213,9 @@ def _fingerprint_of_live_row(planning: PlanContext, item: PlannedResource) -> st
     return sha256(row_to_json(row))
 
 
-def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
+def move_problems_to_changes(
+    changes: Sequence[Change], problems: Sequence[Problem]
+) -> tuple[tuple[Change, ...], list[Problem]]:
     """Give each change its problems, in place of earlier ones; return the changes, and the problems of the whole plan.
 
     Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.

@@ -162,7 +162,7 @@ class Selection:
         }
         self.only, self.excluded = (tuple(one.pattern for one in given) for given in self._patterns.values())
         by_address = {resource.address: resource for resource in declared}
-        self._left_out = _meant(by_address, self.excluded)
+        self._excluded_addresses = _meant(by_address, self.excluded)
         self._needed = _needs(by_address, self.only) if self.only else set[Address]()
 
     def __call__(self, address: Address) -> bool:
@@ -171,7 +171,7 @@ class Selection:
 
     def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""
-        return bool(self.excluded) and (address in self._left_out or _fits(address, self.excluded))
+        return bool(self.excluded) and (address in self._excluded_addresses or _fits(address, self.excluded))
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""

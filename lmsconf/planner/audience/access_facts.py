@@ -291,8 +291,8 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
     kind, name = address.kind, address.name
     if kind not in facts.rows:
         return None
-    if kind not in planning.snapshot.listings and name in (left_out := _match_left_out(planning, facts, kind)):
-        return kind, _live(address, left_out[name])
+    if kind not in planning.snapshot.listings and name in (unread := _match_unread(planning, facts, kind)):
+        return kind, _live(address, unread[name])
     if address in planning.doubtful:
         raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
     if planning.registry.has(kind, name):
@@ -312,7 +312,7 @@ def _refuse_several(address: Address, ids: Collection[str]) -> None:
         )
 
 
-def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
+def _match_unread(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
     """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
     claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
     matched = ClaimMatches(claims, list(facts.rows[kind].values()))

@@ -54,7 +54,7 @@ from lmsconf.planner.audience.people_sets import (
 )
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_losses
 from lmsconf.planner.lint_rules import lint_plan
-from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.plan import PlanWithoutEffects
 from lmsconf.planner.read.learner_progress import with_progress
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -93,17 +93,17 @@ def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
         )
 
 
-def with_effects(draft: DraftPlan, reading: ReadContext | None) -> Plan:
+def with_effects(planned: PlanWithoutEffects, reading: ReadContext | None) -> Plan:
     """Return the plan with its effects on people, the guards that count them, the tests that fail, and its lints.
 
     reading: reads what these rest on and the plan itself did not need; None: the snapshot holds all that is known.
     """
-    plan, policy, predicted = draft.plan, draft.planning.policy, _predict_effects_of_plan(draft, reading)
+    plan, policy, predicted = planned.plan, planned.planning.policy, _predict_effects_of_plan(planned, reading)
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
     losses = find_protected_losses(
         {address: leave for address, leave in predicted.left.items() if address not in refused},
-        (*policy.guards.protect, *draft.protect),
+        (*policy.guards.protect, *planned.protect),
     )
     return replace(
         plan,
@@ -111,15 +111,15 @@ def with_effects(draft: DraftPlan, reading: ReadContext | None) -> Plan:
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
         # Lints look at what the plan and its effects have read.
-        problems=(*plan.problems, *predicted.problems, *losses, *lint_plan(draft, predicted.sizes)),
+        problems=(*plan.problems, *predicted.problems, *losses, *lint_plan(planned, predicted.sizes)),
     )
 
 
-def _predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
+def _predict_effects_of_plan(planned: PlanWithoutEffects, reading: ReadContext | None) -> PredictedEffects:
     """Return what a plan does to people and which tests fail, reading what both rest on."""
-    planning, tests = draft.planning, draft.manifests.tests
-    policy, now = planning.policy, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
-    scope = access_scope(planning, draft.items, now)
+    planning, tests = planned.planning, planned.manifests.tests
+    policy, now = planning.policy, int(datetime.fromisoformat(planned.plan.created_at).timestamp())
+    scope = access_scope(planning, planned.items, now)
     if not policy.effects:
         return PredictedEffects(
             effects=EFFECTS_OFF,

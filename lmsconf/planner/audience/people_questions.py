@@ -30,14 +30,14 @@ from lmsconf.planner.audience.affected import AccessScope, Condition, access_sco
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
 from lmsconf.planner.audience.membership import Memberships
 from lmsconf.planner.audience.people_sets import Audience, Bits
-from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.plan import PlanWithoutEffects
 from lmsconf.planner.read.needed_listings import ReadContext
 
 
-def read_access_state(draft: DraftPlan, reading: ReadContext, query: AccessQuery) -> WorkspaceAccess:
+def read_access_state(planned: PlanWithoutEffects, reading: ReadContext, query: AccessQuery) -> WorkspaceAccess:
     """Return the answers to a query, reading what they rest on."""
-    planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
-    scope = access_scope(planning, draft.items, now)
+    planning, now = planned.planning, int(datetime.fromisoformat(planned.plan.created_at).timestamp())
+    scope = access_scope(planning, planned.items, now)
     # Only of what is asked the audiences are read that no live target names.
     asked = [
         one for one in scope.assignments if query.wants_content(planning.registry.name(CONTENT, one.content) or "")

@@ -306,7 +306,7 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
 
 
 def _active_people(api: Api, plan: Plan) -> frozenset[RemoteId]:
-    """Return the people who are not archived now or before the plan: others were not counted either."""
+    """Return the people who are archived neither now nor before the plan: others were not counted either."""
     unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
     rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
     return frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
