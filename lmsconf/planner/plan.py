@@ -38,11 +38,7 @@ from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.check_guards import (
-    count_for_guards,
-    evaluate_guards,
-    find_protected_changes,
-)
+from lmsconf.planner.check_guards import count_for_guards, evaluate_guards, find_protected_changes
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_changes_by_service,

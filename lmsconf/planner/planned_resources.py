@@ -132,9 +132,7 @@ def _refuse_excluded(planning: PlanContext, selection: Selection, cause: Address
 
 
 def refuse_references_to_skipped_renames(
-    planning: PlanContext,
-    items: Sequence[PlannedResource],
-    results: Mapping[str, MatchResult[Any, Any]],
+    planning: PlanContext, items: Sequence[PlannedResource], results: Mapping[str, MatchResult[Any, Any]]
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
     waiting = {

@@ -32,10 +32,7 @@ from lmsconf.model.names import grouped, normalize_name
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.read.assignments import read_targets
-from lmsconf.planner.read.fields_and_groups import (
-    read_group_members,
-    read_with_members,
-)
+from lmsconf.planner.read.fields_and_groups import read_group_members, read_with_members
 from lmsconf.planner.read.needed_listings import ReadContext, read_listing
 from lmsconf.planner.read.people_listings import AnswerIndex
 

@@ -12,13 +12,7 @@ from msgspec import Struct, field
 from lmsconf.kinds.assignment.target_ids import ContentResolver
 from lmsconf.kinds.assignment.types import EVERYONE_KEY, WINDOW_KEYS, AssignmentSpec, TargetRow, is_shorter
 from lmsconf.kinds.custom_field.types import FieldOrChoiceDeletion
-from lmsconf.kinds.shared.kind_names import (
-    CONTENT_TARGET,
-    CUSTOM_FIELD,
-    GROUP,
-    SMART_GROUP,
-    USER,
-)
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
 from lmsconf.kinds.smart_group import ConditionRow, conditions_in_request_order

@@ -289,9 +289,7 @@ def _unknown_content(
     )
 
 
-def _unknown_people(
-    assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
-) -> Iterator[UnknownPeople]:
+def _unknown_people(assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]]) -> Iterator[UnknownPeople]:
     """Yield each audience that is not known, with the contents assigned to it. assigned: by content."""
     unknown = grouped(
         (

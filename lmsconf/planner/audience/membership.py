@@ -342,13 +342,7 @@ class Memberships:
                 return "answers of people have an unknown format"
         return None
 
-    def _matching(
-        self,
-        conditions: Sequence[Condition],
-        answers: Holders,
-        among: Bits,
-        meaning: Meaning,
-    ) -> Bits:
+    def _matching(self, conditions: Sequence[Condition], answers: Holders, among: Bits, meaning: Meaning) -> Bits:
         """Return who of these people meets every condition."""
         for condition in conditions:
             use = use_of(condition)

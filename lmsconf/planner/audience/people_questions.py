@@ -10,22 +10,13 @@ from lmsconf.kinds.assignment.types import EVERYONE_KEY
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
-from lmsconf.model.access import (
-    AccessClaim,
-    AccessTest,
-    AccessTestResult,
-    ConditionResult,
-)
+from lmsconf.model.access import AccessClaim, AccessTest, AccessTestResult, ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import count_noun, did_you_mean, normalize_email, normalize_name
 from lmsconf.model.time_formats import from_epoch
-from lmsconf.planner.audience.access_facts import (
-    AccessQuery,
-    find_key,
-    read_access_facts,
-)
+from lmsconf.planner.audience.access_facts import AccessQuery, find_key, read_access_facts
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
 from lmsconf.planner.audience.membership import Memberships

@@ -139,11 +139,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
 
 
 def _read_in_progress(
-    reading: ReadContext,
-    contents: Listing[ContentRow],
-    targets: TargetsByContent,
-    *,
-    lists_people: bool,
+    reading: ReadContext, contents: Listing[ContentRow], targets: TargetsByContent, *, lists_people: bool
 ) -> frozenset[RemoteId]:
     """Read who is in progress on what the manifests replace now, if anything; return their ids.
 
@@ -170,10 +166,7 @@ def _read_in_progress(
 
 
 def _targets_of_people(
-    reading: ReadContext,
-    contents: Iterable[ContentRow],
-    targets: Iterable[TargetRow],
-    audiences: Audiences,
+    reading: ReadContext, contents: Iterable[ContentRow], targets: Iterable[TargetRow], audiences: Audiences
 ) -> Iterator[TargetRow]:
     """Yield the targets that are for people, or may be, of the contents that are replaced for people."""
     replaced = {

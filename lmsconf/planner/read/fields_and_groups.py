@@ -34,12 +34,7 @@ from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.read.needed_listings import (
-    ReadContext,
-    keep_keys,
-    read_listing,
-    sorted_listing,
-)
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, read_listing, sorted_listing
 from lmsconf.planner.read.people_listings import read_shown_people
 
 

@@ -61,11 +61,7 @@ from lmsconf.planner.read.fields_and_groups import (
     read_groups,
     read_smart_groups,
 )
-from lmsconf.planner.read.needed_listings import (
-    ReadContext,
-    keep_keys,
-    sorted_listing,
-)
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.read.people_listings import Row, read_shown_people
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
