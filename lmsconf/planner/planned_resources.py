@@ -209,6 +209,12 @@ def find_left_alone(
     results: of matching; a live resource that is ignored by its current name is not renamed either.
     """
     here = ((entry, entry.address) for entry in entries if entry.applies_in(policy.workspace))
+    renamed = (
+        (match.declared, Address.of(match.address.kind, name))
+        for match, name in (_renamed(results) if policy.leave_alone else ())
+        # Where the new name is ignored, too, that is one error, not two.
+        if not matches_patterns(match.address, policy.leave_alone)
+    )
     return (
         Problem(
             code="identity/left-alone",
@@ -218,19 +224,8 @@ def find_left_alone(
             source=entry.source,
             address=str(entry.address),
         )
-        for entry, name in chain(here, _current_names(results, policy))
+        for entry, name in chain(here, renamed)
         if matches_patterns(name, policy.leave_alone)
-    )
-
-
-def _current_names(
-    results: Iterable[MatchResult[Any, Any]], policy: Policy
-) -> Iterator[tuple[DesiredResource[Any], Address]]:
-    """Return the declared renames, with the current address; not those whose new name `leave_alone` ignores already."""
-    return (
-        (match.declared, Address.of(match.address.kind, name))
-        for match, name in (_renamed(results) if policy.leave_alone else ())
-        if not matches_patterns(match.address, policy.leave_alone)
     )
 
 

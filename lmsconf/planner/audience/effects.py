@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -300,11 +301,12 @@ def _unknown_people(assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAss
         ),
         lambda pair: (str(pair[1].address or ""), pair[1].reason),
     )
-    for key in sorted(unknown):
-        contents, audiences = zip(*unknown[key], strict=True)
-        yield UnknownPeople(
-            audience=audiences[0].address, contents=tuple(dict.fromkeys(contents)), reason=audiences[0].reason
+    return (
+        UnknownPeople(
+            audience=pairs[0][1].address, contents=tuple(dict.fromkeys(content for content, _ in pairs)), reason=reason
         )
+        for (_, reason), pairs in sorted(unknown.items(), key=itemgetter(0))
+    )
 
 
 def _content(
