@@ -45,13 +45,10 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
     changed = ((fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields)
     gone = [(field, _deleted_choices(field, change)) for field, change in changed]
     lost = {key: one for one in gone if one[1] is None or one[1] for key in answer_keys(one[0])}
-    people = {row.id: row for row in snapshot.rows(PersonRow)}
     for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
         if held:
-            # Where only the answers of people were read, an id is enough to give them back.
-            person = people.get(row.id) or PersonRow(row.id, "")
-            yield PersonRow(person.id, person.email, person.archived, answers=held)
+            yield PersonRow(row.id, row.email, row.archived, answers=held)
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
