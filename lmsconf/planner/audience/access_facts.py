@@ -255,12 +255,11 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:
     listed = {row.id: row for row in rows}
-    answers = zip(listed.values(), read_with_members(reading.api, listed), strict=True)
     return {
         row.id: LiveSmartGroup(
             parse_detail_row(row, answer).conditions or (), None if members is None else tuple(members)
         )
-        for row, (answer, members) in answers
+        for row, (answer, members) in zip(listed.values(), read_with_members(reading.api, listed), strict=True)
     }
 
 
