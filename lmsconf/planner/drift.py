@@ -51,6 +51,7 @@ def make_drift(
     active = [rule for rule in ignores if rule.is_active(today)]
     matching = [(one, _ignoring(one.address, active)) for one in findings]
     counted = [one for one, rule in matching if rule is None]
+    addresses = [*(finding.address for finding in findings), *unmanaged]
     problems = [
         *inputs.broken,
         *_comparing(plan),
@@ -60,7 +61,7 @@ def make_drift(
             else []
         ),
         *warn_of_expired_ignores(ignores, today),
-        *(() if inputs.broken else _unmatched_ignores(active, [*(one.address for one in findings), *unmanaged])),
+        *(() if inputs.broken else _unmatched_ignores(active, addresses)),
     ]
     return DriftReport(
         workspace=plan.workspace,

@@ -133,8 +133,8 @@ def _compared(
         notes = [
             _close_name(
                 change,
-                f"it would be created, and {old.found.address}, which {'goes' if old.is_deleted else 'stays'}, "
-                f"has {why}",
+                f"it would be created, and {old.found.address}, "
+                f"which {'goes' if old.is_deleted else 'stays'}, has {why}",
                 old.found.line,
             )
             for old, why in close

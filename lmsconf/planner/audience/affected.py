@@ -82,8 +82,8 @@ class ChangedAssignment(Struct, frozen=True, kw_only=True):
 class AccessScope(Struct, frozen=True, kw_only=True):
     """The changes of a plan that decide who has what.
 
-    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: after
-    the plan, of all that it changes in any way: lists may name people by an e-mail that the plan gives them.
+    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses:
+    after the plan, of all that it changes in any way: lists may name people by an e-mail that the plan gives them.
     dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
     they are archived now, and count in no number.
     """

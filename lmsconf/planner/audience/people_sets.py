@@ -68,8 +68,8 @@ class Terms(Struct, frozen=True):
 class Audience(Struct, frozen=True, kw_only=True):
     """The people in an audience before and after a plan; None where they are not known.
 
-    causes: the changed resources that decide who is in it. reason: why they are not known. is_estimate: whether they
-    are one. is_live, stays: whether it exists before and after.
+    causes: the changed resources that decide who is in it. reason: why they are not known. is_estimate: whether
+    they are one. is_live, stays: whether it exists before and after.
     """
 
     before: Bits | None

@@ -187,15 +187,15 @@ class Drafter:
 
     def names_after(self, draft: Draft) -> Names:
         """Return the names after the undo of a resource and its parts, by those that it has in drafts."""
-        kind = draft.kind
+        times, kind = self._times, draft.kind
         if kind.is_relation:
             return {}
-        then = self._times.row_before(kind, draft.change.id)
-        earlier = "" if then is None else shown_name(kind, self._times.before, then)
-        return named_parts(kind, self._times.live_name(kind, draft.row, earlier), draft.name_after, draft.parts)
+        then = times.row_before(kind, draft.change.id)
+        earlier = "" if then is None else shown_name(kind, times.before, then)
+        return named_parts(kind, times.live_name(kind, draft.row, earlier), draft.name_after, draft.parts)
 
     def entries(self, draft: Draft, names: Names) -> list[DesiredResource[Any]] | list[DeleteEntry[Any]]:
-        """Return what a draft declares, but for keys that refer to what is not there. names: those after the undo."""
+        """Return what a draft declares, without keys that refer to what is not there. names: after the undo."""
         kind, row, body = draft.kind, draft.row, with_names(draft.body, names)
         missing = {key: name for key, value in body.items() if (name := first_missing(key, value)) is not None}
         if missing and (kind.is_relation or row is None):
