@@ -303,7 +303,9 @@ def _unknown_people(assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAss
     )
     return (
         UnknownPeople(
-            audience=pairs[0][1].address, contents=tuple(dict.fromkeys(content for content, _ in pairs)), reason=reason
+            audience=pairs[0][1].address,
+            contents=tuple(dict.fromkeys(content for content, _ in pairs)),
+            reason=reason,
         )
         for (_, reason), pairs in sorted(unknown.items(), key=itemgetter(0))
     )
