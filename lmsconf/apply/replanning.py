@@ -32,7 +32,7 @@ from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_peop
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import attach_problems, people_to_read, plan_to_manifests
+from lmsconf.planner.plan import move_problems_to_changes, people_to_read, plan_to_manifests
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -158,7 +158,7 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
         if problem.code != "refusal/protected" or problem.address is None or problem.address not in again
     ]
     # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
-    changes, problems = attach_problems(plan.changes, [*kept, *refused])
+    changes, problems = move_problems_to_changes(plan.changes, [*kept, *refused])
     return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
 

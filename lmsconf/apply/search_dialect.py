@@ -44,7 +44,7 @@ from lmsconf.model.calls import Call
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.plan import draft_plan, people_to_read
+from lmsconf.planner.plan import people_to_read, plan_without_effects
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -114,7 +114,9 @@ class ValueSearch:
         """Plan the plan's own changes of the resource again under these values; None if there is no such plan."""
         with suppress(ProblemsFound):
             spec = self.client.spec.with_values(values)
-            return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._now()).plan
+            return plan_without_effects(
+                self._manifests, self._snapshot, self._policy, spec, created_at=self._now()
+            ).plan
         return None
 
     def explain(self, keys: frozenset[str], refusal: str | None) -> Attempt:

@@ -146,11 +146,11 @@ class Edge(Struct, frozen=True, order=True):
 class DependencyGraph(Struct, frozen=True, kw_only=True):
     """Nodes and their dependencies. declared: the nodes that the manifests declare.
 
-    shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown, by
+    shapes: node → its shape, in the words of DOT. hidden_edges: the number of edges of relations that are not shown, by
     the noun of the kind that declares them and the plural of the kind that they lead to.
     """
 
     edges: tuple[Edge, ...]
     declared: frozenset[Address]
     shapes: Mapping[Address, str]
-    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    hidden_edges: Mapping[tuple[str, str], int] = field(default_factory=dict)

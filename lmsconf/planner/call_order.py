@@ -41,7 +41,7 @@ def build_graph(declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
         edges=tuple(sorted(edges)),
         declared=own,
         shapes={node: _SHAPES.get(node.kind, "box") for node in sorted(own.union(edge.on for edge in edges))},
-        left_out=Counter(
+        hidden_edges=Counter(
             (kind.noun, KINDS[USER].plural) for kind, edge in links if edge.on.kind == USER and kind.is_relation
         ),
     )

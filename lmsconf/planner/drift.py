@@ -55,7 +55,11 @@ def make_drift(
     problems = [
         *inputs.broken,
         *_comparing(plan),
-        *([] if inputs.applied is None else inputs.applied.problems),
+        *(
+            [unplannable_base(inputs.applied.name, "every difference counts as drift")]
+            if inputs.applied is not None and inputs.applied.changes is None
+            else []
+        ),
         *warn_of_expired_ignores(ignores, today),
         *(() if inputs.broken else _unmatched_ignores(active, addresses)),
     ]
@@ -91,10 +95,13 @@ def _findings(
         to_finding(change, inputs, before, renames.get(change.address), doubtful)
         for change, before in zip(changes, changes_of_base(changes, inputs.applied), strict=True)
     ]
-    accept = f"{inputs.command} {TAKE_OVER}"
     candidates = {candidate.address for finding in findings for candidate in finding.candidates}
     undeclared = (
-        DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
+        DriftFinding(
+            address=one,
+            state=DriftState.UNMANAGED,
+            accept=None if one in candidates else f"{inputs.command} {TAKE_OVER}",
+        )
         for one in unmanaged
     )
     return sorted([*findings, *undeclared], key=lambda one: (one.address, one.id or ""))
@@ -191,11 +198,6 @@ class AppliedBase(Struct, frozen=True, kw_only=True):
     name: str
     changes: tuple[Change, ...] | None
     lost: frozenset[str | None] = frozenset()
-
-    @property
-    def problems(self) -> list[Problem]:
-        """The warning that they cannot be planned, if so."""
-        return [] if self.changes is not None else [unplannable_base(self.name, "every difference counts as drift")]
 
 
 class DriftInputs(Struct, frozen=True, kw_only=True):
@@ -314,5 +316,5 @@ def _restore(address: Address, inputs: DriftInputs, doubtful: AbstractSet[Addres
     # Deletions by ownership are not planned under `--only`: they take an apply of everything but `doubtful`.
     if not owned:
         return f"{inputs.command} apply --only {shell_quoted(address)}"
-    known = sorted(address for address in doubtful if address in inputs.needs)
-    return " ".join([f"{inputs.command} apply", *(f"--except {shell_quoted(one)}" for one in known)])
+    excluded = (f"--except {shell_quoted(one)}" for one in sorted(doubtful & inputs.needs.keys()))
+    return " ".join([f"{inputs.command} apply", *excluded])

@@ -27,7 +27,7 @@ from lmsconf.model.names import suspicion
 from lmsconf.model.plan import Action
 
 if TYPE_CHECKING:
-    from lmsconf.planner.plan import DraftPlan
+    from lmsconf.planner.plan import PlanWithoutEffects
 
 
 class LintContext(Struct, frozen=True, kw_only=True, dict=True):
@@ -36,7 +36,7 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     now: the time of the plan, or the beginning of the day. timezone: in which times are shown.
     archived: the e-mails of people known to be archived. field_types: by name. Both are as after the plan; where
     only the manifests are known, as declared.
-    draft: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes: how many
+    planned: the plan. rows: in a plan, the live row of each declared resource; None for a new one. sizes: how many
     people are in which audience after it, as far as that is known exactly.
     """
 
@@ -45,7 +45,7 @@ class LintContext(Struct, frozen=True, kw_only=True, dict=True):
     timezone: tzinfo | None
     archived: frozenset[str]
     field_types: Mapping[str, str | None]
-    draft: DraftPlan | None = None
+    planned: PlanWithoutEffects | None = None
     rows: Mapping[Address, Any] = {}
     sizes: Mapping[Address, int] = {}
 
@@ -67,43 +67,46 @@ def _suspicious_names(context: LintContext) -> Iterator[Problem]:
             named += [
                 ("the name of a choice", one.name, declared.places.at(*one.at)) for one in declared.spec.choices.include
             ]
-        for subject, wrong, source in ((subject, suspicion(name), source) for subject, name, source in named):
-            if wrong is not None:
-                yield lint_problem(
-                    "lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address
-                )
+        yield from (
+            lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=declared.address)
+            for subject, name, source in named
+            if (wrong := suspicion(name)) is not None
+        )
 
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
     """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
-    if context.draft is None:
+    if context.planned is None:
         return
-    fields, changes = context.draft.planning.snapshot.of(CUSTOM_FIELD), context.draft.plan.changes
+    fields, changes = context.planned.planning.snapshot.of(CUSTOM_FIELD), context.planned.plan.changes
     actions = Counter(change.action for change in changes if change.address.kind == CUSTOM_FIELD)
     after = len(fields.rows) + actions[Action.CREATE] - actions[Action.DELETE]
     if fields.incomplete is not None or after < MOST_FIELDS:
         return
-    used = _fields_in_conditions(context.draft)
-    for declared in context.of(CUSTOM_FIELD):
-        if used is not None and declared.address.name not in used:
-            yield lint_problem(
-                "lint/unused-field",
-                f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
-                source=declared.source,
-                address=declared.address,
-            )
+    used = _fields_in_conditions(context.planned)
+    yield from (
+        lint_problem(
+            "lint/unused-field",
+            f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
+            source=declared.source,
+            address=declared.address,
+        )
+        for declared in context.of(CUSTOM_FIELD)
+        if used is not None and declared.address.name not in used
+    )
 
 
-def _fields_in_conditions(draft: DraftPlan) -> frozenset[str] | None:
+def _fields_in_conditions(planned: PlanWithoutEffects) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
-    changes = (change for change in draft.plan.changes if change.address.kind == SMART_GROUP)
-    deleted = {change.id for change in changes if change.action is Action.DELETE}
-    listing = draft.planning.snapshot.of(SMART_GROUP)
+    deleted = {
+        one.id for one in planned.plan.changes if one.address.kind == SMART_GROUP and one.action is Action.DELETE
+    }
+    listing = planned.planning.snapshot.of(SMART_GROUP)
     live = [row.conditions for row in listing.rows if row.id not in deleted]
     if listing.incomplete is not None or None in live:
         return None
-    names = (draft.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
-    specs = (match.declared.spec for match in draft.results[SMART_GROUP].matches)
+    names = (planned.planning.registry.name(CUSTOM_FIELD, one.field) or "" for one in chain.from_iterable(live))
+    specs = (match.declared.spec for match in planned.results[SMART_GROUP].matches)
     return frozenset((*names, *(one.field for spec in specs for one in spec.conditions or ())))
 
 
@@ -136,8 +139,8 @@ def _managers(context: LintContext, declared: DesiredResource[Any]) -> frozenset
         return None if people is None else people.include
     row = context.rows.get(declared.address)
     live = frozenset[RemoteId]() if row is None else row.managers
-    emails = {} if context.draft is None else context.draft.planning.people.emails
-    if context.draft is None or live is None or not live <= emails.keys():
+    emails = {} if context.planned is None else context.planned.planning.people.emails
+    if context.planned is None or live is None or not live <= emails.keys():
         return None
     return (frozenset(emails[id] for id in live) | people.include) - people.exclude
 
@@ -161,8 +164,8 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         yield from lint_managers(context, declared)
         if declared.spec.conditions is not None:
             yield from list(_impossible(context, declared)) or _size(context, declared)
-            conditions = sorted_conditions(declared.spec.conditions)
-            yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
+            first = by_conditions.setdefault(sorted_conditions(declared.spec.conditions), declared)
+            yield from _duplicate(declared, first, "conditions")
 
 
 def _impossible(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
@@ -193,10 +196,12 @@ def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> It
     size, everybody = context.sizes.get(declared.address), context.sizes.get(EVERYONE, 0)
     # In a workspace of one person every smart group has nobody or everybody.
     if everybody > 1 and size in (0, everybody):
-        code, message = "lint/matches-nobody", "no active person meets its conditions"
-        if size:
-            code, message = "lint/matches-everybody", f"all {size:,} active people meet its conditions"
-        yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
+        yield lint_problem(
+            "lint/matches-everybody" if size else "lint/matches-nobody",
+            f"all {size:,} active people meet its conditions" if size else "no active person meets its conditions",
+            source=declared.places.at("conditions"),
+            address=declared.address,
+        )
 
 
 def lint_assignments(context: LintContext) -> Iterator[Problem]:
@@ -276,9 +281,9 @@ def _contains(context: LintContext, wide: Address, narrow: Address) -> bool:
 
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
+    """Whether everybody who meets a condition meets another one."""
     same = (condition.field, condition.system_condition) == (other.field, other.system_condition)
-    asks = other.system_condition in MATCHED_BY_CHOICE
-    return same and asks and bool(condition.choices) and condition.choices <= other.choices
+    return same and other.system_condition in MATCHED_BY_CHOICE and frozenset() < condition.choices <= other.choices
 
 
 def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
@@ -286,9 +291,8 @@ def _contradiction(context: LintContext, narrow: AssignmentSpec, wide: Assignmen
     if wide.audience == narrow.audience or not _contains(context, wide.audience, narrow.audience):
         return None
     (start, end), (wide_start, wide_end) = _window(narrow), _window(wide)
-    is_overruled = wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end
     is_longer = (start, end) != (wide_start, wide_end) and wide_start <= start and end <= wide_end
-    if is_overruled:
+    if wide.mandatory and not narrow.mandatory and start <= wide_end and wide_start <= end:
         return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
     hides_nothing = f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
     return hides_nothing if is_longer and wide.mandatory == narrow.mandatory else None
@@ -302,12 +306,11 @@ def _window(spec: AssignmentSpec) -> tuple[datetime, datetime]:
 
 def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
-    now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
     here = manifests.in_workspace(policy.workspace)
     fields, people = (here.of_kind(kind)[0] for kind in (CUSTOM_FIELD, USER))
     context = LintContext(
         manifests=here,
-        now=now,
+        now=datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC),
         timezone=policy.timezone,
         archived=frozenset(one.address.name for one in people if one.spec.flags.get("archived")),
         field_types={one.address.name: one.spec.type for one in fields},
@@ -315,20 +318,23 @@ def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     return sorted(_run(context, policy.lints), key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
-def lint_plan(draft: DraftPlan, sizes: Mapping[Address, int]) -> list[Problem]:
+def lint_plan(planned: PlanWithoutEffects, sizes: Mapping[Address, int]) -> list[Problem]:
     """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
     context = LintContext(
-        manifests=draft.manifests,
-        now=datetime.fromisoformat(draft.plan.created_at),
-        timezone=draft.planning.policy.timezone,
-        archived=draft.planning.people.archived,
-        field_types=draft.planning.field_types,
-        draft=draft,
-        rows={match.address: match.row for result in draft.results.values() for match in result.matches},
+        manifests=planned.manifests,
+        now=datetime.fromisoformat(planned.plan.created_at),
+        timezone=planned.planning.policy.timezone,
+        archived=planned.planning.people.archived,
+        field_types=planned.planning.field_types,
+        planned=planned,
+        rows={match.address: match.row for result in planned.results.values() for match in result.matches},
         sizes=sizes,
     )
-    findings = _run(context, draft.lint_levels)
-    chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))
+    chosen = (
+        one
+        for one in _run(context, planned.lint_levels)
+        if one.address and planned.planning.chosen(Address.parse(one.address))
+    )
     # By address, not by place: a plan does not depend on the files that its declarations stand in.
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
 

@@ -23,7 +23,7 @@ from lmsconf.kinds.group import only_listed_people
 from lmsconf.kinds.kind_functions import check_across_kinds, match_all, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, Kind, required_keys
-from lmsconf.kinds.shared.manifest_entry import Entry, ManifestEntry, declared_lists
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry, declared_lists
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.address import Address, RemoteId
@@ -38,11 +38,7 @@ from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.check_guards import (
-    count_for_guards,
-    evaluate_guards,
-    find_protected_changes,
-)
+from lmsconf.planner.check_guards import count_for_guards, evaluate_guards, find_protected_changes
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_changes_by_service,
@@ -57,7 +53,7 @@ from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
 
 
-class DraftPlan(Struct, frozen=True, kw_only=True):
+class PlanWithoutEffects(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
     manifests: what applies in its workspace. results: by kind. lint_levels: as in the policy, or stricter under a base.
@@ -73,7 +69,7 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
     protect: tuple[tuple[str, ...], ...] = ()
 
 
-def draft_plan(
+def plan_without_effects(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -81,7 +77,7 @@ def draft_plan(
     *,
     created_at: str,
     from_snapshot_file: bool = False,
-) -> DraftPlan:
+) -> PlanWithoutEffects:
     """Return the plan that makes the workspace match the manifests, without its effects on people and its lints.
 
     created_at: ISO 8601. from_snapshot_file: the snapshot was not read just now, so the plan cannot be applied. Raises
@@ -103,7 +99,7 @@ def draft_plan(
     likely = [problem.address or "" for problem in rename_problems if problem.code == POSSIBLE]
     measures = count_for_guards(sides, results, arranged, planning.measures, likely)
     problems.extend([*rename_problems, *find_protected_changes(changes, policy.guards.protect)])
-    changes, problems = attach_problems(changes, problems)
+    changes, problems = move_problems_to_changes(changes, problems)
     plan = Plan(
         workspace=snapshot.workspace,
         url=snapshot.url,
@@ -126,7 +122,7 @@ def draft_plan(
         measures=measures,
         renames=tuple(renames),
     )
-    return DraftPlan(
+    return PlanWithoutEffects(
         plan=with_assumptions(plan, api_spec),
         planning=planning,
         items=tuple(items),
@@ -213,7 +209,9 @@ def _fingerprint_of_live_row(planning: PlanContext, item: PlannedResource) -> st
     return sha256(row_to_json(row))
 
 
-def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
+def move_problems_to_changes(
+    changes: Sequence[Change], problems: Sequence[Problem]
+) -> tuple[tuple[Change, ...], list[Problem]]:
     """Give each change its problems, in place of earlier ones; return the changes, and the problems of the whole plan.
 
     Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
@@ -274,8 +272,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
     """
-    declared: list[DesiredResource[Any]] = []
-    absent: list[DeleteEntry[Any]] = []
+    entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
     calls, by_id = calls_by_address(plan.calls), {call.id: call for call in plan.calls}
     # A side effect of another change is not declared.
     for change in (one for one in plan.changes if not one.is_effect):
@@ -290,24 +287,27 @@ def plan_to_manifests(plan: Plan) -> Manifests:
         own = calls.get(change.address, ())
         entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
         needed = [by_id[need] for call in own for need in call.needs if need in by_id]
-        if change.action is Action.DELETE:
-            absent.extend(_with_replaced_by_and_order(one, change, needed) for one in parse_absent(kind.name, entry))
-        else:
-            declared.extend(_with_replaced_by_and_order(one, change, needed) for one in parse(kind.name, entry))
+        made = parse_absent(kind.name, entry) if change.action is Action.DELETE else parse(kind.name, entry)
+        entries.extend(_with_replaced_by_and_order(one, change, needed) for one in made)
     return Manifests(
-        declared=tuple(declared),
-        absent=tuple(absent),
+        declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
+        absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
         files=plan.manifests_files,
         digest=plan.manifests_digest,
     )
 
 
-def _with_replaced_by_and_order(entry: Entry, change: Change, needed: Iterable[Call]) -> Entry:
+def _with_replaced_by_and_order(
+    entry: DesiredResource[Any] | DeleteEntry[Any], change: Change, needed: Iterable[Call]
+) -> DesiredResource[Any] | DeleteEntry[Any]:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    made = (one.address for one in needed if is_creation(one.operation))
-    after = frozenset(at for at in made if at.kind == CONTENT_TARGET and at != change.address)
+    after = frozenset(
+        one.address
+        for one in needed
+        if is_creation(one.operation) and one.address.kind == CONTENT_TARGET and one.address != change.address
+    )
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 

@@ -132,9 +132,7 @@ def _refuse_excluded(planning: PlanContext, selection: Selection, cause: Address
 
 
 def refuse_references_to_skipped_renames(
-    planning: PlanContext,
-    items: Sequence[PlannedResource],
-    results: Mapping[str, MatchResult[Any, Any]],
+    planning: PlanContext, items: Sequence[PlannedResource], results: Mapping[str, MatchResult[Any, Any]]
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
     waiting = {
@@ -211,6 +209,12 @@ def find_left_alone(
     results: of matching; a live resource that is ignored by its current name is not renamed either.
     """
     here = ((entry, entry.address) for entry in entries if entry.applies_in(policy.workspace))
+    renamed = (
+        (match.declared, Address.of(match.address.kind, name))
+        for match, name in (_renamed(results) if policy.leave_alone else ())
+        # Where the new name is ignored, too, that is one error, not two.
+        if not matches_patterns(match.address, policy.leave_alone)
+    )
     return (
         Problem(
             code="identity/left-alone",
@@ -220,24 +224,16 @@ def find_left_alone(
             source=entry.source,
             address=str(entry.address),
         )
-        for entry, name in chain(here, _current_names(results, policy))
+        for entry, name in chain(here, renamed)
         if matches_patterns(name, policy.leave_alone)
-    )
-
-
-def _current_names(
-    results: Iterable[MatchResult[Any, Any]], policy: Policy
-) -> Iterator[tuple[DesiredResource[Any], Address]]:
-    """Return the declared renames, with the current address; not those whose new name `leave_alone` ignores already."""
-    return (
-        (match.declared, Address.of(match.address.kind, name))
-        for match, name in (_renamed(results) if policy.leave_alone else ())
-        if not matches_patterns(match.address, policy.leave_alone)
     )
 
 
 def _renamed(results: Iterable[MatchResult[Any, Any]]) -> Iterator[tuple[Match[Any, Any], str]]:
     """Return the declared resources that are live under another name, with that name."""
-    matches = (match for result in results for match in result.matches)
-    live = ((match, normalize_name(match.row.name)) for match in matches if match.row)
-    return ((match, name) for match, name in live if name != match.address.name)
+    return (
+        (match, name)
+        for result in results
+        for match in result.matches
+        if match.row and (name := normalize_name(match.row.name)) != match.address.name
+    )

@@ -116,8 +116,9 @@ def _compared(
     planning: PlanContext, new: Sequence[tuple[Change, Similarity]], olds: Sequence[_Old]
 ) -> Iterator[tuple[PossibleRename, list[Problem]]]:
     """Yield what each creation of a kind may be, and the problems that report it."""
-    comparable = (old for old in olds if old.content.key is not None)
-    by_key = grouped(comparable, lambda old: (old.content.type, hash(old.content.key)))
+    by_key = grouped(
+        (old for old in olds if old.content.key is not None), lambda old: (old.content.type, hash(old.content.key))
+    )
     paired: set[str] = set()
     for change, content in new:
         replaced = planning.replaced.get(change.address, set())
@@ -129,11 +130,15 @@ def _compared(
             alike=tuple(replace(old.found, why=f"the same {content.of}") for old in alike if not old.is_absent),
             close=tuple(replace(old.found, why=why) for old, why in close if not old.is_absent),
         )
-        beside = (
-            (f"{old.found.address}, which {'goes' if old.is_deleted else 'stays'}, has {why}", old.found.line)
+        notes = [
+            _close_name(
+                change,
+                f"it would be created, and {old.found.address}, "
+                f"which {'goes' if old.is_deleted else 'stays'}, has {why}",
+                old.found.line,
+            )
             for old, why in close
-        )
-        notes = [_close_name(change, f"it would be created, and {stays}", line) for stays, line in beside]
+        ]
         yield rename, [_same_content(change, content, alike)] if alike else notes
 
 
@@ -212,8 +217,8 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
         beside = " and ".join(_first([*map(quote_name, likely or ([near] if near else []))]))
         summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest declares"
         if likely:
-            summary += ", and which live conditions name in its place"
-            yield _possible_rename(change, summary, [_choice_line(name, old) for old in likely], is_deleted=False)
+            why = f"{summary}, and which live conditions name in its place"
+            yield _possible_rename(change, why, [_choice_line(name, old) for old in likely], is_deleted=False)
         elif near:
             yield _close_name(change, f"{summary}: their names are close", _choice_line(name, near))
 

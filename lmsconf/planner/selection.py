@@ -162,7 +162,7 @@ class Selection:
         }
         self.only, self.excluded = (tuple(one.pattern for one in given) for given in self._patterns.values())
         by_address = {resource.address: resource for resource in declared}
-        self._left_out = _meant(by_address, self.excluded)
+        self._excluded_addresses = _meant(by_address, self.excluded)
         self._needed = _needs(by_address, self.only) if self.only else set[Address]()
 
     def __call__(self, address: Address) -> bool:
@@ -171,7 +171,7 @@ class Selection:
 
     def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""
-        return bool(self.excluded) and (address in self._left_out or _fits(address, self.excluded))
+        return bool(self.excluded) and (address in self._excluded_addresses or _fits(address, self.excluded))
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""
@@ -196,8 +196,10 @@ class Selection:
 def _needs(declared: Mapping[Address, DesiredResource[Any]], only: Iterable[str]) -> set[Address]:
     """Return what these patterns mean, and, transitively, everything declared that it needs."""
     needed: set[Address] = set()
-    replacing = (at for at, one in declared.items() if any(_fits(old, only) for old in _replaced(one)))
-    todo = [*_meant(declared, only), *replacing]
+    todo = [
+        *_meant(declared, only),
+        *(at for at, one in declared.items() if any(_fits(old, only) for old in _replaced(one))),
+    ]
     while todo:
         address = todo.pop()
         if address not in needed and address in declared:

@@ -344,13 +344,13 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     if spec is None:
         return bare
     declared = spec.declared_keys
-    listed = declared & {"first_name", "last_name", "language", "applications"}
+    whole = {"first_name", "last_name", "language", "applications"}
     fields = {name for one in spec.answers for name in (one, *names.get(one, ()))}
     metadata = tuple(pair for pair in row.metadata or () if pair[0] in spec.metadata)
     answers = tuple(answer for answer in row.answers or () if answer.field in fields)
     return replace(
         bare,
-        **{key: getattr(row, key) for key in (*listed, *(RIGHTS if spec.needs_live_rights else ()))},
+        **{key: getattr(row, key) for key in (*(declared & whole), *(RIGHTS if spec.needs_live_rights else ()))},
         metadata=metadata if "metadata" in declared and row.metadata is not None else None,
         answers=answers if "answers" in declared and row.answers is not None else None,
         archive_date=row.archive_date if "custom_archive_date" in declared else None,

@@ -32,7 +32,7 @@ from lmsconf.model.guards import Policy
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.plan import draft_plan
+from lmsconf.planner.plan import plan_without_effects
 from lmsconf.planner.planned_resources import OWNED
 from lmsconf.project.config_file import order_kinds
 from lmsconf.support.strict_json import map_texts
@@ -226,7 +226,7 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return draft_plan(
+        return plan_without_effects(
             manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, from_snapshot_file=True
         ).plan
 

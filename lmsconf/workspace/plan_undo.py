@@ -28,7 +28,7 @@ from lmsconf.model.guards import Policy
 from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
-from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.plan import PlanWithoutEffects
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.planner.undo.kept_state import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
@@ -180,7 +180,7 @@ def _refused(origins: Mapping[Address, Change], found: ProblemsFound) -> Iterato
     )
 
 
-def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tuple[Address, str]]:
+def _beyond(origins: Mapping[Address, Change], draft: PlanWithoutEffects) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
     yield from (
         (origins[cause].address, f"it is left alone, because {at}, which is not of the run, depends on it")
@@ -196,7 +196,7 @@ def _beyond(origins: Mapping[Address, Change], draft: DraftPlan) -> Iterator[tup
     yield from ((origin.address, "it is left alone, because others use it") for origin in made)
 
 
-def _selected(draft: DraftPlan) -> Iterator[Problem]:
+def _selected(draft: PlanWithoutEffects) -> Iterator[Problem]:
     """Return the problems of a plan; of what is left alone, only those of the resources that are planned."""
     return (
         problem

@@ -30,7 +30,7 @@ from lmsconf.model.names import count_noun
 from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.plan import DraftPlan, draft_plan
+from lmsconf.planner.plan import PlanWithoutEffects, plan_without_effects
 from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import read_snapshot
 from lmsconf.project.settings import Settings
@@ -158,12 +158,14 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         reading, snapshot = self.read_on(ReadScope(error_free(manifests), policy), progress)
         return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress)
 
-    def draft(self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None) -> DraftPlan:
+    def draft(
+        self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None
+    ) -> PlanWithoutEffects:
         """Plan on a snapshot, without effects on people. taken_at: of a snapshot file; None for what was read just now.
 
         Raises ProblemsFound if the manifests or the snapshot do not allow a plan.
         """
-        return draft_plan(
+        return plan_without_effects(
             manifests,
             snapshot,
             policy,
@@ -188,7 +190,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         self.on_seen(snapshot)
         return reading, snapshot
 
-    def add_effects(self, draft: DraftPlan, reading: ReadContext | None = None, progress: Report | None = None) -> Plan:
+    def add_effects(
+        self, draft: PlanWithoutEffects, reading: ReadContext | None = None, progress: Report | None = None
+    ) -> Plan:
         """Return the plan with its effects on people and its lints, reading what the plan itself did not need.
 
         reading: None if it is made from a snapshot file.

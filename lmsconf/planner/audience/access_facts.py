@@ -32,10 +32,7 @@ from lmsconf.model.names import grouped, normalize_name
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.read.assignments import read_targets
-from lmsconf.planner.read.fields_and_groups import (
-    read_group_members,
-    read_with_members,
-)
+from lmsconf.planner.read.fields_and_groups import read_group_members, read_with_members
 from lmsconf.planner.read.needed_listings import ReadContext, read_listing
 from lmsconf.planner.read.people_listings import AnswerIndex
 
@@ -258,12 +255,11 @@ def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFa
 
 def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId | Ref, LiveSmartGroup]:
     listed = {row.id: row for row in rows}
-    answers = zip(listed.values(), read_with_members(reading.api, listed), strict=True)
     return {
         row.id: LiveSmartGroup(
             parse_detail_row(row, answer).conditions or (), None if members is None else tuple(members)
         )
-        for row, (answer, members) in answers
+        for row, (answer, members) in zip(listed.values(), read_with_members(reading.api, listed), strict=True)
     }
 
 
@@ -291,8 +287,8 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
     kind, name = address.kind, address.name
     if kind not in facts.rows:
         return None
-    if kind not in planning.snapshot.listings and name in (left_out := _match_left_out(planning, facts, kind)):
-        return kind, _live(address, left_out[name])
+    if kind not in planning.snapshot.listings and name in (unread := _match_unread(planning, facts, kind)):
+        return kind, _live(address, unread[name])
     if address in planning.doubtful:
         raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
     if planning.registry.has(kind, name):
@@ -312,7 +308,7 @@ def _refuse_several(address: Address, ids: Collection[str]) -> None:
         )
 
 
-def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
+def _match_unread(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
     """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
     claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
     matched = ClaimMatches(claims, list(facts.rows[kind].values()))

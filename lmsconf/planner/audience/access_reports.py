@@ -205,11 +205,12 @@ def audience_report(
             _nearest(state, address.name, address.kind) or _NAME_HINT,
         )
     if state.facts.incomplete:
-        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN)
+        audience = replace(audience, before=None, after=None)
+    basis = audience.basis
     if not header.planned:
         audience = replace(audience, after=None)
     return AudienceReport(
-        header=judged_header(state, header, [audience.basis if audience.before is not None else Basis.UNKNOWN]),
+        header=judged_header(state, header, [basis]),
         address=address,
         is_live=audience.is_live,
         stays=audience.stays if header.planned else None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias, cast
 
@@ -11,19 +12,14 @@ from msgspec import Struct, field
 from lmsconf.kinds.assignment.target_ids import ContentResolver
 from lmsconf.kinds.assignment.types import EVERYONE_KEY, WINDOW_KEYS, AssignmentSpec, TargetRow, is_shorter
 from lmsconf.kinds.custom_field.types import FieldOrChoiceDeletion
-from lmsconf.kinds.shared.kind_names import (
-    CONTENT_TARGET,
-    CUSTOM_FIELD,
-    GROUP,
-    SMART_GROUP,
-    USER,
-)
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
 from lmsconf.kinds.smart_group import ConditionRow, conditions_in_request_order
 from lmsconf.kinds.user.types import ARCHIVE_DATE, Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import grouped
 from lmsconf.model.plan import FieldChange
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms
@@ -83,23 +79,21 @@ class ChangedAssignment(Struct, frozen=True, kw_only=True):
     narrows: bool = True
 
 
-class AccessScope(Struct, kw_only=True):
+class AccessScope(Struct, frozen=True, kw_only=True):
     """The changes of a plan that decide who has what.
 
-    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses: those
-    of all that changes, also of groups that are only renamed. emails: e-mail after the plan → id, for
-    live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
+    groups: whose members change. smart_groups: whose conditions change → these; None after a deletion. addresses:
+    after the plan, of all that it changes in any way: lists may name people by an e-mail that the plan gives them.
     dates: whether somebody who is live gets another archive date. unarchived: how many accounts the plan unarchives;
     they are archived now, and count in no number.
     """
 
-    assignments: list[ChangedAssignment] = field(default_factory=list)
-    groups: dict[RemoteId | Ref, ChangedGroup] = field(default_factory=dict)
-    smart_groups: dict[RemoteId | Ref, tuple[Condition, ...] | None] = field(default_factory=dict)
-    people: list[ChangedPerson] = field(default_factory=list)
+    assignments: Sequence[ChangedAssignment] = ()
+    groups: Mapping[RemoteId | Ref, ChangedGroup] = {}
+    smart_groups: Mapping[RemoteId | Ref, tuple[Condition, ...] | None] = {}
+    people: Sequence[ChangedPerson] = ()
     losses: Sequence[FieldOrChoiceDeletion] = ()
-    addresses: dict[AudienceKey, Address] = field(default_factory=dict)
-    emails: dict[str, RemoteId] = field(default_factory=dict)
+    addresses: Mapping[AudienceKey, Address] = {}
     dates: bool = False
     unarchived: int = 0
 
@@ -145,31 +139,39 @@ class AccessScope(Struct, kw_only=True):
 
 def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
-    changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
-    people = [item for item in items if item.address.kind == USER and item.subject.row is not None]
-    scope = AccessScope(
+    of_kind = defaultdict(list, grouped(items, lambda item: item.address.kind))
+    changed_fields = {item.address for item in of_kind[CUSTOM_FIELD]}
+    live_people = [item for item in of_kind[USER] if item.subject.row is not None]
+    people = [_changed_person(planning, now, item) for item in of_kind[USER]]
+    groups = {_key(item): _changed_group(item) for item in of_kind[GROUP]}
+    contents = ContentResolver(planning)
+    return AccessScope(
+        assignments=list(
+            filter(None, (_changed_assignment(planning, contents, item) for item in of_kind[CONTENT_TARGET]))
+        ),
+        groups={
+            key: one for key, one in groups.items() if one.joins or one.leaves or one.deleted or isinstance(key, Ref)
+        },
+        smart_groups={
+            _key(item): _planned_conditions(planning, item)
+            for item in of_kind[SMART_GROUP]
+            if item.sides.after is None or _changed_value(item, "conditions") is not None
+        },
+        people=[one for one in people if one.id is None or one.answers or one.leaves],
         losses=[loss for loss in planning.losses if loss.address in changed_fields],
-        emails={item.address.name: RemoteId(item.subject.row.id) for item in people if item.subject.row},
-        dates=any(_changed_value(item, ARCHIVE_DATE) is not None for item in people),
+        addresses={(item.address.kind, _key(item)): item.address for item in items},
+        dates=any(_changed_value(item, ARCHIVE_DATE) is not None for item in live_people),
         unarchived=sum(
             bool((item.sides.before or {}).get("archived")) and _changed_value(item, "archived") is False
-            for item in people
+            for item in live_people
         ),
     )
-    contents = ContentResolver(planning)
-    for item in items:
-        kind, row = item.address.kind, item.subject.row
-        key = Ref(item.address) if row is None else RemoteId(row.id)
-        scope.addresses[kind, key] = item.address
-        if kind == GROUP:
-            _add_group(scope, item, key)
-        elif kind == SMART_GROUP:
-            _add_smart_group(planning, scope, item, key)
-        elif kind == USER:
-            _add_person(planning, now, scope, item, key)
-        elif kind == CONTENT_TARGET:
-            _add_assignment(planning, contents, scope, item)
-    return scope
+
+
+def _key(item: PlannedResource) -> RemoteId | Ref:
+    """Return the id of a resource; a Ref for one that the plan creates."""
+    row = item.subject.row
+    return Ref(item.address) if row is None else RemoteId(row.id)
 
 
 def _changed_value(item: PlannedResource, key: str) -> object:
@@ -178,22 +180,19 @@ def _changed_value(item: PlannedResource, key: str) -> object:
     return None if before.get(key) == after.get(key) else after.get(key)
 
 
-def _add_group(scope: AccessScope, item: PlannedResource, key: RemoteId | Ref) -> None:
+def _changed_group(item: PlannedResource) -> ChangedGroup:
     before, after = (included(form or {}, "members") for form in (item.sides.before, item.sides.after))
-    change = ChangedGroup(joins=after - before, leaves=before - after, deleted=isinstance(item.subject, Deletion))
-    if change.joins or change.leaves or change.deleted or isinstance(key, Ref):
-        scope.groups[key] = change
+    return ChangedGroup(joins=after - before, leaves=before - after, deleted=isinstance(item.subject, Deletion))
 
 
-def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref) -> None:
-    before, after = item.sides.before or {}, item.sides.after
-    if after is None:
-        scope.smart_groups[key] = None
-    elif "conditions" in after and before.get("conditions") != after["conditions"]:
-        scope.smart_groups[key] = tuple(
-            PlannedCondition(*_by_ids(planning, one.field, one.choices), one.system_condition)
-            for one in conditions_in_request_order(after)
-        )
+def _planned_conditions(planning: PlanContext, item: PlannedResource) -> tuple[Condition, ...] | None:
+    """Return the conditions of a smart group after the plan, by ids; None if it is deleted."""
+    if item.sides.after is None:
+        return None
+    return tuple(
+        PlannedCondition(*_by_ids(planning, one.field, one.choices), one.system_condition)
+        for one in conditions_in_request_order(item.sides.after)
+    )
 
 
 def _by_ids(
@@ -204,26 +203,22 @@ def _by_ids(
     return id_of(Ref(at)), frozenset(id_of(Ref(at, name)) for name in choices)
 
 
-def _add_person(
-    planning: PlanContext, now: int, scope: AccessScope, item: PlannedResource, key: RemoteId | Ref
-) -> None:
+def _changed_person(planning: PlanContext, now: int, item: PlannedResource) -> ChangedPerson:
     before, after = item.sides.before or {}, item.sides.after or {}
     match = cast("Match[PersonSpec, PersonRow]", item.subject)
-    row, spec, id = match.row, match.declared.spec, None if isinstance(key, Ref) else key
+    row, spec = match.row, match.declared.spec
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
     date = spec.archive_date if _changed_value(item, ARCHIVE_DATE) is not None else None
     is_over = date is not None and date.timestamp() <= now
     archived = is_over or (bool(after.get("archived")) and not before.get("archived"))
-    person = ChangedPerson(
+    return ChangedPerson(
         address=item.address,
-        id=id,
+        id=None if row is None else row.id,
         answers=dict(_answer(planning, name, answer) for name, answer in changed.items()),
         archived=archived,
         ends=None if row is None or archived or row.archived else _sooner_end(row, date, now),
     )
-    if id is None or person.answers or person.leaves:
-        scope.people.append(person)
 
 
 def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
@@ -243,29 +238,28 @@ def _answer(
     return field_id, None if is_text else choices
 
 
-def _add_assignment(
-    planning: PlanContext, contents: ContentResolver, scope: AccessScope, item: PlannedResource
-) -> None:
-    subject = item.subject
-    if isinstance(subject, Deletion):
-        change = ChangedAssignment(address=item.address, content=subject.row.content, row=subject.row)
-    else:
-        match = cast("Match[AssignmentSpec, TargetRow]", subject)
-        spec, content = match.declared.spec, contents.find_id(match.declared)
-        if content is None:
-            return
-        to, bounds = spec.audience, (spec.visible_from, spec.visible_until)
-        before, after = (cast("dict[str, Json]", form or {}) for form in (item.sides.before, item.sides.after))
-        windows = (FieldChange(path=key, before=before.get(key), after=after.get(key)) for key in WINDOW_KEYS)
-        change = ChangedAssignment(
-            address=item.address,
-            content=content,
-            audience=(to.kind, planning.registry.id_or_ref(Ref(to))) if to.text else EVERYONE_KEY,
-            row=match.row,
-            terms=Terms(spec.mandatory, *(None if bound is None else int(bound.timestamp()) for bound in bounds)),
-            narrows=match.row is not None and any(one.before != one.after and is_shorter(one) for one in windows),
-        )
-    scope.assignments.append(change)
+def _changed_assignment(
+    planning: PlanContext, contents: ContentResolver, item: PlannedResource
+) -> ChangedAssignment | None:
+    """Return how an assignment changes; None if its content is not known."""
+    if isinstance(item.subject, Deletion):
+        row: TargetRow = item.subject.row
+        return ChangedAssignment(address=item.address, content=row.content, row=row)
+    match = cast("Match[AssignmentSpec, TargetRow]", item.subject)
+    spec, content = match.declared.spec, contents.find_id(match.declared)
+    if content is None:
+        return None
+    to, bounds = spec.audience, (spec.visible_from, spec.visible_until)
+    before, after = (cast("dict[str, Json]", form or {}) for form in (item.sides.before, item.sides.after))
+    windows = (FieldChange(path=key, before=before.get(key), after=after.get(key)) for key in WINDOW_KEYS)
+    return ChangedAssignment(
+        address=item.address,
+        content=content,
+        audience=(to.kind, planning.registry.id_or_ref(Ref(to))) if to.text else EVERYONE_KEY,
+        row=match.row,
+        terms=Terms(spec.mandatory, *(None if bound is None else int(bound.timestamp()) for bound in bounds)),
+        narrows=match.row is not None and any(one.before != one.after and is_shorter(one) for one in windows),
+    )
 
 
 def live_terms(row: TargetRow) -> Terms:

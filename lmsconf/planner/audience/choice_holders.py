@@ -160,7 +160,7 @@ def answer_sets(
     positions: of people whose answers the plan changes.
     """
     live = _live(facts, wanted, len(facts.people.people) + len(positions))
-    before = {id: FieldHolders() for id in wanted} | dict(live)
+    before = {id: FieldHolders() for id in wanted} | live
     after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
     for loss in scope.losses:
         lost = {choice.id for choice in loss.field.choices if loss.choices is None or choice.id in loss.choices}
@@ -173,8 +173,8 @@ def answer_sets(
     return before, after
 
 
-def _live(facts: AccessFacts, wanted: Collection[RemoteId | Ref], size: int) -> Iterator[tuple[RemoteId, FieldHolders]]:
-    """Yield the holders of each wanted field's choices. A choice may be answered by its id or its name."""
+def _live(facts: AccessFacts, wanted: Collection[RemoteId | Ref], size: int) -> dict[RemoteId | Ref, FieldHolders]:
+    """Return the holders of each wanted field's choices. A choice may be answered by its id or its name."""
     by_name = {normalize_name(row.name): row for id, row in facts.fields.items() if id in wanted}
     known = {
         name: {
@@ -192,7 +192,10 @@ def _live(facts: AccessFacts, wanted: Collection[RemoteId | Ref], size: int) -> 
                 for choice_id in [None] if None in picked else picked:
                     holders[name, choice_id].append(position)
     everybody = (1 << len(facts.people.people)) - 1
-    for name, row in by_name.items():
-        unreadable = to_bits(holders[name, None], size) if facts.people.has_answers else everybody
-        choices: dict[RemoteId | Ref, Bits] = {one.id: to_bits(holders[name, one.id], size) for one in row.choices}
-        yield row.id, FieldHolders(choices, unreadable)
+    return {
+        row.id: FieldHolders(
+            choices={one.id: to_bits(holders[name, one.id], size) for one in row.choices},
+            unreadable=to_bits(holders[name, None], size) if facts.people.has_answers else everybody,
+        )
+        for name, row in by_name.items()
+    }

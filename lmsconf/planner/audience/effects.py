@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -54,7 +55,7 @@ from lmsconf.planner.audience.people_sets import (
 )
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_losses
 from lmsconf.planner.lint_rules import lint_plan
-from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.plan import PlanWithoutEffects
 from lmsconf.planner.read.learner_progress import with_progress
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -93,17 +94,17 @@ def _warnings(scope: AccessScope, archived_soon: int = 0) -> Iterator[Problem]:
         )
 
 
-def with_effects(draft: DraftPlan, reading: ReadContext | None) -> Plan:
+def with_effects(planned: PlanWithoutEffects, reading: ReadContext | None) -> Plan:
     """Return the plan with its effects on people, the guards that count them, the tests that fail, and its lints.
 
     reading: reads what these rest on and the plan itself did not need; None: the snapshot holds all that is known.
     """
-    plan, policy, predicted = draft.plan, draft.planning.policy, _predict_effects_of_plan(draft, reading)
+    plan, policy, predicted = planned.plan, planned.planning.policy, _predict_effects_of_plan(planned, reading)
     measures = (*plan.measures, *predicted.measures)
     refused = {problem.address for problem in plan.all_problems if problem.code == "refusal/protected"}
     losses = find_protected_losses(
         {address: leave for address, leave in predicted.left.items() if address not in refused},
-        (*policy.guards.protect, *draft.protect),
+        (*policy.guards.protect, *planned.protect),
     )
     return replace(
         plan,
@@ -111,15 +112,15 @@ def with_effects(draft: DraftPlan, reading: ReadContext | None) -> Plan:
         measures=measures,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
         # Lints look at what the plan and its effects have read.
-        problems=(*plan.problems, *predicted.problems, *losses, *lint_plan(draft, predicted.sizes)),
+        problems=(*plan.problems, *predicted.problems, *losses, *lint_plan(planned, predicted.sizes)),
     )
 
 
-def _predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
+def _predict_effects_of_plan(planned: PlanWithoutEffects, reading: ReadContext | None) -> PredictedEffects:
     """Return what a plan does to people and which tests fail, reading what both rest on."""
-    planning, tests = draft.planning, draft.manifests.tests
-    policy, now = planning.policy, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
-    scope = access_scope(planning, draft.items, now)
+    planning, tests = planned.planning, planned.manifests.tests
+    policy, now = planning.policy, int(datetime.fromisoformat(planned.plan.created_at).timestamp())
+    scope = access_scope(planning, planned.items, now)
     if not policy.effects:
         return PredictedEffects(
             effects=EFFECTS_OFF,
@@ -253,9 +254,12 @@ def _by_guard(
     *, harmed: int | None, bound: int | None, everybody: int = 0, shares: Iterable[GuardCount] = ()
 ) -> tuple[GuardCount, ...]:
     """Return the counts of the guards `people` and `mandatory`, with those of contents; none of nobody."""
-    people = GuardCount(guard="people", of="all people", taken=harmed, size=0)
-    mandatory = GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody)
-    return tuple(one for one in (people, *shares, mandatory) if one.taken != 0 or not one.counts)
+    counts = (
+        GuardCount(guard="people", of="all people", taken=harmed, size=0),
+        *shares,
+        GuardCount(guard="mandatory", of="all people", taken=bound, size=everybody),
+    )
+    return tuple(one for one in counts if one.taken != 0 or not one.counts)
 
 
 def _unknown_counts(scope: AccessScope) -> AccessCounts:
@@ -286,9 +290,7 @@ def _unknown_content(
     )
 
 
-def _unknown_people(
-    assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]],
-) -> Iterator[UnknownPeople]:
+def _unknown_people(assigned: Mapping[tuple[str, RemoteId], Sequence[AudienceAssignment]]) -> Iterator[UnknownPeople]:
     """Yield each audience that is not known, with the contents assigned to it. assigned: by content."""
     unknown = grouped(
         (
@@ -299,11 +301,14 @@ def _unknown_people(
         ),
         lambda pair: (str(pair[1].address or ""), pair[1].reason),
     )
-    for key in sorted(unknown):
-        contents, audiences = zip(*unknown[key], strict=True)
-        yield UnknownPeople(
-            audience=audiences[0].address, contents=tuple(dict.fromkeys(contents)), reason=audiences[0].reason
+    return (
+        UnknownPeople(
+            audience=pairs[0][1].address,
+            contents=tuple(dict.fromkeys(content for content, _ in pairs)),
+            reason=reason,
         )
+        for (_, reason), pairs in sorted(unknown.items(), key=itemgetter(0))
+    )
 
 
 def _content(
@@ -342,7 +347,7 @@ def _group(model: Memberships, address: Address, group: Audience) -> GroupEffect
         after=count_of(group.after),
         join=count_of(group.joins),
         leave=count_of(group.leaves),
-        basis=group.basis if group.is_known else Basis.UNKNOWN,
+        basis=group.basis,
         members=members_digest(members) if group.is_known and len(members) == count_of(group.after) else None,
     )
 

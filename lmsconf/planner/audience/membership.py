@@ -72,9 +72,8 @@ class Memberships:
         self.compared: list[bool] = []
         self._known: dict[AudienceKey, Audience] = {}
         self._add_people()
-        live = (group.conditions for group in facts.conditions.values())
-        asked = chain(live, filter(None, scope.smart_groups.values()))
-        wanted = {condition.field for conditions in asked for condition in conditions}
+        asked = chain((group.conditions for group in facts.conditions.values()), scope.smart_groups.values())
+        wanted = {condition.field for conditions in asked for condition in conditions or ()}
         wanted |= {id for id in map(self.field_id, fields) if id is not None}
         self.answers_before, self.answers_after = answer_sets(facts, scope, wanted, self.changed_people)
         self._compare_readings()
@@ -90,7 +89,11 @@ class Memberships:
             **{normalize_email(people[at].email): at for at in reversed(active_first)},
             **{person.address.name: len(people) + nth for nth, person in enumerate(created)},
             # An earlier e-mail stays known: manifests may rename an account.
-            **{email: positions[id] for email, id in self.scope.emails.items() if id in positions},
+            **{
+                at.name: positions[id]
+                for (kind, id), at in self.scope.addresses.items()
+                if kind == USER and not isinstance(id, Ref) and id in positions
+            },
         }
         places = (
             (self.by_email[person.address.name] if person.id is None else positions.get(person.id), person)
@@ -161,8 +164,10 @@ class Memberships:
         read = (
             id for id, group in self.facts.conditions.items() if group.members is not None or (SMART_GROUP, id) in moved
         )
-        keys = [(GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups)]
-        keys += [(SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups)]
+        keys = [
+            *((GROUP, id) for id in (*sorted(self.facts.members), *self.scope.groups)),
+            *((SMART_GROUP, id) for id in (*sorted(read), *self.scope.smart_groups)),
+        ]
         return map(self.audience, dict.fromkeys(keys))
 
     def sizes(self) -> dict[Address, int]:
@@ -199,8 +204,7 @@ class Memberships:
 
     def _group_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
-        changed = self.scope.addresses.get((kind, id))
-        return changed or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
+        return self.scope.addresses.get((kind, id)) or Address.of(kind, normalize_name(self.facts.rows[kind][id].name))
 
     def audience_address(self, kind: str, id: RemoteId | Ref) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""
@@ -214,30 +218,32 @@ class Memberships:
         return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
 
     def _group(self, id: RemoteId | Ref) -> Audience:
-        is_changed = id in self.scope.groups
-        if not is_changed and id not in self.facts.rows[GROUP]:
+        change = self.scope.groups.get(id)
+        if change is None and id not in self.facts.rows[GROUP]:
             return _NOBODY
-        change = self.scope.groups.get(id, ChangedGroup())
         address = self._group_address(GROUP, id)
-        group = Audience(
-            before=0,
-            after=0,
-            causes=(address,) if is_changed else (),
+        live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
+        before, reasons = (
+            (None, [f"the members of {address} were not read"]) if live is None else self._members(live, address)
+        )
+        self.reasons.extend(reasons)
+        return Audience(
+            before=before,
+            after=None if before is None else self._group_after(before, change or ChangedGroup()),
+            causes=() if change is None else (address,),
+            is_estimate=bool(reasons),
             address=address,
             is_live=not isinstance(id, Ref),
-            stays=not change.deleted,
+            stays=change is None or not change.deleted,
         )
-        live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
-        if live is None:
-            return self._unknown(group, f"the members of {address} were not read")
-        before, reasons = self._members(live, address)
-        self.reasons.extend(reasons)
+
+    def _group_after(self, before: Bits, change: ChangedGroup) -> Bits:
+        """Return the members of a manual group after the plan."""
         joins, leaves = (
             to_bits((self.by_email[person] for person in people if person in self.by_email), len(self.ids))
             for people in (change.joins, change.leaves)
         )
-        after = 0 if change.deleted else ((before & ~leaves) | joins) & self.active_after
-        return replace(group, before=before, after=after, basis=Basis.ESTIMATE if reasons else Basis.EXACT)
+        return 0 if change.deleted else ((before & ~leaves) | joins) & self.active_after
 
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
         old, new = self.conditions(id)
@@ -255,7 +261,7 @@ class Memberships:
                 *((address,) if is_changed else ()),
                 *(loss.address for loss in self.scope.losses if loss.field.id in fields),
             ),
-            basis=Basis.UNKNOWN if None in (before, after) else Basis.ESTIMATE if reasons or more else Basis.EXACT,
+            is_estimate=bool(reasons or more),
             address=address,
             is_live=not isinstance(id, Ref),
             stays=new is not None,
@@ -336,13 +342,7 @@ class Memberships:
                 return "answers of people have an unknown format"
         return None
 
-    def _matching(
-        self,
-        conditions: Sequence[Condition],
-        answers: Holders,
-        among: Bits,
-        meaning: Meaning,
-    ) -> Bits:
+    def _matching(self, conditions: Sequence[Condition], answers: Holders, among: Bits, meaning: Meaning) -> Bits:
         """Return who of these people meets every condition."""
         for condition in conditions:
             use = use_of(condition)
@@ -400,4 +400,4 @@ class Memberships:
     def _unknown(self, audience: Audience, reason: str) -> Audience:
         """Return an audience as one whose people are not known, and add the reason."""
         self.reasons.append(reason)
-        return replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason)
+        return replace(audience, before=None, after=None, reason=reason)

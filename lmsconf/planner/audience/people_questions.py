@@ -10,34 +10,25 @@ from lmsconf.kinds.assignment.types import EVERYONE_KEY
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entry import format_time
-from lmsconf.model.access import (
-    AccessClaim,
-    AccessTest,
-    AccessTestResult,
-    ConditionResult,
-)
+from lmsconf.model.access import AccessClaim, AccessTest, AccessTestResult, ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import count_noun, did_you_mean, normalize_email, normalize_name
 from lmsconf.model.time_formats import from_epoch
-from lmsconf.planner.audience.access_facts import (
-    AccessQuery,
-    find_key,
-    read_access_facts,
-)
+from lmsconf.planner.audience.access_facts import AccessQuery, find_key, read_access_facts
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders, Holders
 from lmsconf.planner.audience.membership import Memberships
 from lmsconf.planner.audience.people_sets import Audience, Bits
-from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.plan import PlanWithoutEffects
 from lmsconf.planner.read.needed_listings import ReadContext
 
 
-def read_access_state(draft: DraftPlan, reading: ReadContext, query: AccessQuery) -> WorkspaceAccess:
+def read_access_state(planned: PlanWithoutEffects, reading: ReadContext, query: AccessQuery) -> WorkspaceAccess:
     """Return the answers to a query, reading what they rest on."""
-    planning, now = draft.planning, int(datetime.fromisoformat(draft.plan.created_at).timestamp())
-    scope = access_scope(planning, draft.items, now)
+    planning, now = planned.planning, int(datetime.fromisoformat(planned.plan.created_at).timestamp())
+    scope = access_scope(planning, planned.items, now)
     # Only of what is asked the audiences are read that no live target names.
     asked = [
         one for one in scope.assignments if query.wants_content(planning.registry.name(CONTENT, one.content) or "")

@@ -68,14 +68,14 @@ class Terms(Struct, frozen=True):
 class Audience(Struct, frozen=True, kw_only=True):
     """The people in an audience before and after a plan; None where they are not known.
 
-    causes: the changed resources that decide who is in it. basis: of both sets. reason: why they are not known.
-    is_live, stays: whether it exists before and after.
+    causes: the changed resources that decide who is in it. reason: why they are not known. is_estimate: whether
+    they are one. is_live, stays: whether it exists before and after.
     """
 
     before: Bits | None
     after: Bits | None
     causes: tuple[Address, ...] = ()
-    basis: Basis = Basis.EXACT
+    is_estimate: bool = False
     address: Address | None = None
     reason: str = ""
     is_live: bool = True
@@ -84,6 +84,11 @@ class Audience(Struct, frozen=True, kw_only=True):
     @property
     def is_known(self) -> bool:
         return None not in (self.before, self.after)
+
+    @property
+    def basis(self) -> Basis:
+        """How far both sets can be trusted."""
+        return Basis.UNKNOWN if not self.is_known else Basis.ESTIMATE if self.is_estimate else Basis.EXACT
 
     @property
     def joins(self) -> Bits | None:

@@ -126,8 +126,9 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
         for one in wanted
         if one.id in again and {row.id for row in again[one.id]} != {row.id for row in targets[one.id]}
     ]
-    why = f"those of {differs[0]} were read twice, with different results" if differs else None
-    incomplete = contents.incomplete or why
+    incomplete = contents.incomplete or (
+        f"those of {differs[0]} were read twice, with different results" if differs else None
+    )
     reading.targets = targets | again
     listing = reading.found[CONTENT_TARGET] = sorted_listing(chain.from_iterable(reading.targets.values()), incomplete)
     if reading.edits:
@@ -138,11 +139,7 @@ def read_assignments(reading: ReadContext) -> Iterator[None]:
 
 
 def _read_in_progress(
-    reading: ReadContext,
-    contents: Listing[ContentRow],
-    targets: TargetsByContent,
-    *,
-    lists_people: bool,
+    reading: ReadContext, contents: Listing[ContentRow], targets: TargetsByContent, *, lists_people: bool
 ) -> frozenset[RemoteId]:
     """Read who is in progress on what the manifests replace now, if anything; return their ids.
 
@@ -169,10 +166,7 @@ def _read_in_progress(
 
 
 def _targets_of_people(
-    reading: ReadContext,
-    contents: Iterable[ContentRow],
-    targets: Iterable[TargetRow],
-    audiences: Audiences,
+    reading: ReadContext, contents: Iterable[ContentRow], targets: Iterable[TargetRow], audiences: Audiences
 ) -> Iterator[TargetRow]:
     """Yield the targets that are for people, or may be, of the contents that are replaced for people."""
     replaced = {

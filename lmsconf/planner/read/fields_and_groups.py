@@ -34,12 +34,7 @@ from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import count_noun, normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.read.needed_listings import (
-    ReadContext,
-    keep_keys,
-    read_listing,
-    sorted_listing,
-)
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, read_listing, sorted_listing
 from lmsconf.planner.read.people_listings import read_shown_people
 
 
@@ -162,8 +157,8 @@ def _with_archived(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) ->
 
 def _adds_people(reading: ReadContext, groups: Mapping[RemoteId, GroupRow]) -> bool:
     """Return whether people are added to a live group, according to these rows."""
-    listing = sorted_listing(groups.values(), None)
-    planning, matched = reading.match(GROUP, {GROUP: listing, USER: reading.listings[USER]}, reading.manifests)
+    listings = {GROUP: sorted_listing(groups.values(), None), USER: reading.listings[USER]}
+    planning, matched = reading.match(GROUP, listings, reading.manifests)
     both = (sides for match in matched.matches if match.row and (sides := diff(planning, match)))
     return any(included(sides.after or {}, key) - included(sides.before or {}, key) for sides in both for key in LISTS)
 
@@ -291,28 +286,38 @@ def compare_members(api: Api, plan: Plan, created: Mapping[Address, RemoteId]) -
     ids = {**{change.address: change.id for change in plan.changes if change.id is not None}, **created}
     ids |= smart_group_ids(api, groups.keys() - ids.keys())
     wanted = [address for address in groups if address in ids]
-    active: frozenset[RemoteId] | None = None
-    for address, members in zip(wanted, read_members(api, [ids[address] for address in wanted]), strict=True):
-        group = groups[address]
-        if members is None or _is_predicted(group, members):
-            continue
-        if active is None:
-            # Whom the plan unarchives was not counted either.
-            unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
-            rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
-            active = frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
-        listed = len(members & active)
-        if not _is_predicted(group, members & active):
-            number = count_noun(group.after or 0, "member was", "members were")
-            yield Problem(
-                code="effects/not-as-predicted",
-                message=f"{address}: {number} predicted, and the service lists {listed:,}"
-                if listed != group.after
-                else f"{address}: the service lists as many members as predicted ({listed:,}), but not the same people",
-                hint="The service may still be computing its members; check again with: lmsconf plan.",
-                severity=Severity.WARNING,
-                address=str(address),
-            )
+    listed = zip(wanted, read_members(api, [ids[address] for address in wanted]), strict=True)
+    unlike = [
+        (groups[address], members)
+        for address, members in listed
+        if members is not None and not _is_predicted(groups[address], members)
+    ]
+    active = _active_people(api, plan) if unlike else frozenset()
+    yield from (
+        _not_as_predicted(group, len(members & active))
+        for group, members in unlike
+        if not _is_predicted(group, members & active)
+    )
+
+
+def _active_people(api: Api, plan: Plan) -> frozenset[RemoteId]:
+    """Return the people who are archived neither now nor before the plan: others were not counted either."""
+    unarchived = {one.id for one in plan.changes for field in one.fields if field.path == "archived"}
+    rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+    return frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt")) - unarchived
+
+
+def _not_as_predicted(group: GroupEffects, listed: int) -> Problem:
+    number = count_noun(group.after or 0, "member was", "members were")
+    return Problem(
+        code="effects/not-as-predicted",
+        message=f"{group.address}: {number} predicted, and the service lists {listed:,}"
+        if listed != group.after
+        else f"{group.address}: the service lists as many members as predicted ({listed:,}), but not the same people",
+        hint="The service may still be computing its members; check again with: lmsconf plan.",
+        severity=Severity.WARNING,
+        address=str(group.address),
+    )
 
 
 def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:

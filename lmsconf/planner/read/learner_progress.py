@@ -52,8 +52,9 @@ def with_progress(api: Api, effects: Effects, losses: Mapping[RemoteId, Sequence
                 contents[id] = _with_progress(api, contents[id], people, now)
     except UNREADABLE as error:
         # Results may need a right that the credential lacks. The numbers of people do not rest on them.
-        reasons = (*effects.reasons, f"the progress of those who lose content was not read: {error}")
-        effects = replace(effects, reasons=reasons)
+        effects = replace(
+            effects, reasons=(*effects.reasons, f"the progress of those who lose content was not read: {error}")
+        )
     return replace(effects, contents=tuple(contents.values()))
 
 

@@ -118,14 +118,7 @@ class ReadContext:
     found: the listings of the snapshot.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        wanted: ReadScope,
-        api_spec: ApiSpec,
-        *,
-        effects: bool = False,
-    ) -> None:
+    def __init__(self, api: Api, wanted: ReadScope, api_spec: ApiSpec, *, effects: bool = False) -> None:
         self.api, self.api_spec = api, api_spec
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
+from functools import partial, reduce
 from itertools import repeat
 from typing import Any, Final
 
@@ -61,11 +61,7 @@ from lmsconf.planner.read.fields_and_groups import (
     read_groups,
     read_smart_groups,
 )
-from lmsconf.planner.read.needed_listings import (
-    ReadContext,
-    keep_keys,
-    sorted_listing,
-)
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.read.people_listings import Row, read_shown_people
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
@@ -202,9 +198,10 @@ def _only_in_lists(reading: ReadContext) -> bool:
 
     Declared people must be known by id, with keys that a single response has as the listing does.
     """
-    people = [one for one in reading.declared_of(USER) if reading.chosen(one.address)]
     all_known = all(
-        one.pin(reading.policy.workspace) in reading.named_people and one.spec.declared_keys <= _ALONE for one in people
+        one.pin(reading.policy.workspace) in reading.named_people and one.spec.declared_keys <= _ALONE
+        for one in reading.declared_of(USER)
+        if reading.chosen(one.address)
     )
     may_all_manage = reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody"
     return not reading.everything and (all_known or not reading.covers(USER)) and may_all_manage
@@ -244,21 +241,17 @@ def read_attributes(
         for row in rows.rows
         if (id := str(row["userId"])) in specs or reading.everything
     }
-    listing = _with_details(listing, listed)
     asked = {id for id, spec in specs.items() if not spec.declared_keys.isdisjoint(SINGLE_KEYS)}
     rights = {id for id, spec in specs.items() if spec.needs_live_rights} - asked
     reads_rights = reading.everything or -(-len(listing.rows) // max(1, reading.page)) < len(rights)
-    if reads_rights:
-        held = _extended_rights(reading, listed.keys() if reading.everything else rights)
-        listing = _with_details(listing, held)
-        rights = set() if reading.everything else rights - held.keys()
-    asked |= rights
+    held = _extended_rights(reading, listed.keys() if reading.everything else rights) if reads_rights else {}
+    asked |= set() if reading.everything else rights - held.keys()
     people = _read_people(reading, sorted(asked), {row.id for row in listing.rows if row.archived})
-    if unshown := asked - people.keys():
-        reads_rights = True
-        listing = _with_details(listing, _extended_rights(reading, unshown))
-    listing = _with_details(listing, {id: _single_values(specs[id], row) for id, row in people.items()})
-    if reads_rights or not has_enough_declared_admins(planning, _again(matched, listing)):
+    unshown = asked - people.keys()
+    single = {id: _single_values(specs[id], row) for id, row in people.items()}
+    details = [listed, held, _extended_rights(reading, unshown) if unshown else {}, single]
+    listing = reduce(_with_details, details, listing)
+    if reads_rights or unshown or not has_enough_declared_admins(planning, _again(matched, listing)):
         reading.found[ADMIN] = admin_listing(reading.extended_rows(), listing.rows)
     return listing
 
@@ -306,8 +299,12 @@ def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Li
     Only where these decide who can manage.
     """
     declared = [one for one in reading.manifests.declared if reading.chosen(one.address)]
-    lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
-    named = {one for people in lists if people is not None for one in people.include}
+    named = {
+        email
+        for one in declared
+        if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec) and one.spec.managers is not None
+        for email in one.spec.managers.include
+    }
     if not named or reading.api_spec.behaviour(WHO_CAN_MANAGE) == "anybody":
         return listing
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]

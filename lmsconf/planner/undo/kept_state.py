@@ -45,13 +45,10 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
     changed = ((fields[one.id], one) for one in changes if one.address.kind == CUSTOM_FIELD and one.id in fields)
     gone = [(field, _deleted_choices(field, change)) for field, change in changed]
     lost = {key: one for one in gone if one[1] is None or one[1] for key in answer_keys(one[0])}
-    people = {row.id: row for row in snapshot.rows(PersonRow)}
     for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
         if held:
-            # Where only the answers of people were read, an id is enough to give them back.
-            person = people.get(row.id) or PersonRow(row.id, "")
-            yield PersonRow(person.id, person.email, person.archived, answers=held)
+            yield PersonRow(row.id, row.email, row.archived, answers=held)
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
@@ -69,8 +66,11 @@ def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> I
     """Return an entry for each person whose answer to a field, or whose choice, a run deleted."""
     choices = _deleted_choices(row, change)
     field = before.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
-    people = people_losing_answers(before.snapshot, [change])
-    lost = ((person, _value(answer, row, choices)) for person in people for answer in person.answers or ())
+    lost = (
+        (person, _value(answer, row, choices))
+        for person in people_losing_answers(before.snapshot, [change])
+        for answer in person.answers or ()
+    )
     return ({"email": one.name, "id": one.id, "answers": {field: value}} for one, value in lost if value)
 
 
@@ -234,8 +234,9 @@ def _why_name_is_lost(change: Change, names: Counter[tuple[str, str]], looks: Co
 def _why_reference_is_lost(change: Change, lost: set[Address]) -> str | None:
     """Return what a resource refers to that cannot come back; None if it cannot itself, or all can."""
     missing = next((one for one in references(members(change.before)) if one in lost), None)
-    is_gone = missing is None or change.undo.level is UndoLevel.NONE
-    return None if is_gone else f"it refers to {missing}, which cannot come back"
+    if missing is None or change.undo.level is UndoLevel.NONE:
+        return None
+    return f"it refers to {missing}, which cannot come back"
 
 
 def _address_before(change: Change) -> Address:

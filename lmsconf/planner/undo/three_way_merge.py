@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeGuard
 
@@ -173,6 +173,16 @@ def with_names(body: Mapping[str, Json], names: Names) -> Body:
     return map_references(body, renamed)
 
 
+def shown_value(key: str, value: Json, names: Names) -> str:
+    """Return a value for people to read, also of what is not there. key: which holds it; empty if it is an entry."""
+    if value is None or value == []:
+        return "nothing"
+    named = with_names({key: value}, names)[key] if key else with_names(members(value), names)
+    text = named if isinstance(named, str) else json.dumps(named, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = text.replace(MARK, "")
+    return whole if len(whole) <= 200 else f"{whole[:200]}…"
+
+
 def named_parts(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:
     """Return another name of a resource, and those of its parts, by its name."""
     at = (kind.name, kind.normalize_name(name))
@@ -232,6 +242,11 @@ def restored_items(before: list[Json], after: list[Json], live: list[Json]) -> l
     """Return a live list without what a run added and with what it removed; what others have added since stays."""
     kept = [item for item in live if item in before or item not in after]
     return kept + [item for item in before if item not in after and item not in live]
+
+
+def lacking(items: Sequence[Json], others: Sequence[Json]) -> list[Json]:
+    """Return the items that are not among the others."""
+    return [item for item in items if item not in others]
 
 
 def is_text_list(value: Json) -> TypeGuard[list[str]]:

@@ -67,8 +67,10 @@ def _condition(condition: dict[str, Json], rename: Callable[..., str]) -> Json:
 
 
 def _audience(audience: Json, rename: Callable[..., str]) -> Json:
-    names = members(audience).items()
-    return {kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name for kind, name in names} or audience
+    return {
+        kind: _renamed(name, partial(rename, kind)) if kind in KINDS else name
+        for kind, name in members(audience).items()
+    } or audience
 
 
 def references(form: Mapping[str, Json]) -> Iterator[Address]:
@@ -81,6 +83,11 @@ def references(form: Mapping[str, Json]) -> Iterator[Address]:
 
     map_references(form, note)
     yield from addresses
+
+
+def first_missing(key: str, value: Json) -> str | None:
+    """Return the first of what a key refers to that will not be there; None if all of it will."""
+    return next((str(one).replace(MARK, "") for one in references({key: value}) if MARK in one.name), None)
 
 
 def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
@@ -138,8 +145,8 @@ class RunToUndo:
 
     def created_id(self, change: Change) -> RemoteId | None:
         """Return the id of a resource that the run created; None if its journal has none."""
-        creations = (call.id for call in self.calls(change) if is_creation(call.operation))
-        return next((self._ids[call] for call in creations if call in self._ids), None)
+        creations = (call for call in self.calls(change) if is_creation(call.operation))
+        return next((self._ids[call.id] for call in creations if call.id in self._ids), None)
 
     def texts(self, change: Change, key: str = "", *, unsure: bool = False) -> frozenset[str]:
         """Return the people and the texts of the calls of a change, or of those about a list of people.
@@ -153,8 +160,8 @@ class RunToUndo:
             if word in call.operation and (call.id not in self._done if unsure else call.id in self._begun)
         ]
         bodies = (call.body.values() for call in chosen if isinstance(call.body, dict))
-        people = (call.people for call in chosen)
-        return frozenset(text for text in chain(*people, *bodies) if isinstance(text, str))
+        texts = chain(*(call.people for call in chosen), *bodies)
+        return frozenset(text for text in texts if isinstance(text, str))
 
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
