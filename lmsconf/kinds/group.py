@@ -16,7 +16,6 @@ from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
     ManifestEntry,
     PeopleList,
-    desired_resource_by_name,
     included,
     parse_people_list,
 )
@@ -86,7 +85,7 @@ def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
-def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
+def parse_group(entry: ManifestEntry, _: Address) -> ManualGroupSpec:
     """Parse the members and managers of an entry; report a reserved name."""
     if str(entry.body["name"]).startswith(LOCK_PREFIX):
         entry.problem(
@@ -95,8 +94,7 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
             "name",
             hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
         )
-    members, managers = (parse_people_list(entry, key) for key in LISTS)
-    return desired_resource_by_name(GROUP, entry, ManualGroupSpec(members, managers))
+    return ManualGroupSpec(parse_people_list(entry, "members"), parse_people_list(entry, "managers"))
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -107,21 +105,33 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     return replace(row, members=members, managers=managers)
 
 
+def live_group_form(planning: PlanContext, row: Any) -> Form:
+    """Return the live name of a group of either kind, its conditions and its lists of people, as far as they are read.
+
+    A list that was not read is empty.
+    """
+    conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
+    return {
+        "name": normalize_name(row.name),
+        **({"conditions": conditions} if hasattr(row, "conditions") else {}),
+        **{key: PeopleList(planning.people.display_names(ids)) for key, ids in _lists_of(row).items()},
+    }
+
+
+def _lists_of(row: Any) -> dict[str, frozenset[RemoteId]]:
+    """Return the lists of people that a group has, as ids; empty where they were not read."""
+    return {key: getattr(row, key) or frozenset() for key in LISTS if hasattr(row, key)}
+
+
 def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> BeforeAfter:
     """Return the live name of a group of either kind to be deleted, with its conditions and its lists of people."""
     row = deletion.row
     for key in [key for key in ("conditions", *LISTS) if getattr(row, key, ()) is None]:
         report_unread_list(planning, deletion.address, key, deletion.source)
-    conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
-    lists = {key: getattr(row, key) or frozenset[RemoteId]() for key in LISTS if hasattr(row, key)}
-    before: Form = {
-        "name": normalize_name(row.name),
-        **({"conditions": conditions} if hasattr(row, "conditions") else {}),
-        **{key: PeopleList(planning.people.display_names(ids)) for key, ids in lists.items()},
-    }
+    lists = _lists_of(row)
     archived = {key: planning.people.display_names(planning.archived_ids & ids) for key, ids in lists.items()}
     return BeforeAfter(
-        before=before,
+        before=live_group_form(planning, row),
         after=None,
         sizes={key: len(ids) - len(archived[key]) for key, ids in lists.items()},
         archived=archived,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, product
 from typing import Final, cast
 
@@ -17,7 +18,6 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_r
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
-    desired_resource_by_name,
     parse_names,
     parse_people_list,
 )
@@ -38,7 +38,7 @@ from lmsconf.kinds.shared.responses import (
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.forms import Form, item_order
+from lmsconf.model.forms import Form, item_order, without_empty
 from lmsconf.model.names import did_you_mean, grouped, normalize_name
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
@@ -98,7 +98,7 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
     )
 
 
-def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
+def parse_smart_group(entry: ManifestEntry, _: Address) -> SmartGroupSpec:
     """Parse the conditions and managers of an entry."""
     listed = cast("list[Mapping[str, Json]] | None", entry.body.get("conditions"))
     conditions = tuple(
@@ -109,8 +109,7 @@ def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
         )
         for one in listed or ()
     )
-    spec = SmartGroupSpec(None if listed is None else conditions, parse_people_list(entry, "managers"))
-    return desired_resource_by_name(SMART_GROUP, entry, spec)
+    return SmartGroupSpec(None if listed is None else conditions, parse_people_list(entry, "managers"))
 
 
 def find_unknown_choices(
@@ -229,16 +228,17 @@ def conditions_with_names(planning: PlanContext, conditions: Iterable[ConditionR
 
 def conditions_to_request(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
-    id_or_ref = planning.registry.id_or_ref
-    bodies = (
-        {
-            "customFieldId": id_or_ref(Ref(Address.of(CUSTOM_FIELD, one.field))),
-            "choiceIds": [id_or_ref(Ref(Address.of(CUSTOM_FIELD, one.field), name)) for name in sorted(one.choices)],
-            "systemCondition": one.system_condition,
-        }
+    id_or_ref, field_at = planning.registry.id_or_ref, partial(Address.of, CUSTOM_FIELD)
+    return [
+        without_empty(
+            {
+                "customFieldId": id_or_ref(Ref(field_at(one.field))),
+                "choiceIds": [id_or_ref(Ref(field_at(one.field), name)) for name in sorted(one.choices)],
+                "systemCondition": one.system_condition,
+            }
+        )
         for one in conditions
-    )
-    return [{key: value for key, value in body.items() if value} for body in bodies]
+    ]
 
 
 def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
