@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
 from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.managed_resources import is_owned, match_named
+from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
     ManifestEntry,
@@ -57,7 +57,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
+from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import IdAndName
 
 FEWEST_MEMBERS: Final = 2
@@ -197,58 +197,58 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
 def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
-    """Match smart groups by name: those declared, and others whose conditions migrations replace."""
+    """Match smart groups by name; migrations may replace conditions that are not declared, also of unmanaged ones."""
+    out = match_named(planning, declared, absent, SmartGroupRow, "smart group")
     active = {
         migration.row.id: migration
         for migration in planning.migrations.values()
         if migration.migration.all_groups and not migration.is_held
     }
-    out = list(declared)
-    for row in planning.snapshot.rows(SmartGroupRow):
-        migration = next((active[one.field] for one in row.conditions or () if one.field in active), None)
-        conditions = _conditions_after_migration(planning, row, active) if migration else None
-        if migration is None or conditions is None:
-            continue
-        own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
-        for at, one in own:
-            if one.spec.conditions is None:
-                out[at] = replace(one, spec=replace(one.spec, conditions=conditions))
-        address = Address.of(SMART_GROUP, normalize_name(row.name))
-        if not own and not _is_deleted_or_left_alone(planning, address, absent):
-            planning.include(address)
-            out.append(
-                DesiredResource(
-                    address=address,
-                    spec=SmartGroupSpec(conditions=conditions, managers=None),
-                    places=migration.migration.places,
-                    pins={planning.policy.workspace: row.id},
-                    reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
-                )
-            )
-    return match_named(planning, out, absent, SmartGroupRow, "smart group")
+    for at, match in enumerate(out.matches):
+        conditions = match.row and _conditions_after_migration(planning, match.row, active)
+        if conditions and match.declared.spec.conditions is None:
+            spec = replace(match.declared.spec, conditions=conditions)
+            out.matches[at] = replace(match, declared=replace(match.declared, spec=spec))
+    undeclared, out.unmanaged = out.unmanaged, []
+    for one in undeclared:
+        row = cast(SmartGroupRow, one.row)
+        conditions = _conditions_after_migration(planning, row, active)
+        if conditions is None:
+            out.unmanaged.append(one)
+        else:
+            planning.include(one.address)
+            out.matches.append(Match(declared=_migrated(planning, one.address, row, conditions, active), row=row))
+    return out
 
 
-def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: str) -> bool:
-    """Whether a declaration is of a live smart group, by id or by name, also by an earlier one."""
-    pin = one.pin(workspace)
-    return row.id == pin if pin is not None else normalize_name(row.name) in (one.address.name, *one.previously)
-
-
-def _is_deleted_or_left_alone(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
-    """Whether the plan deletes an undeclared smart group, or must not touch it."""
-    return (
-        matches_patterns(str(address), planning.policy.leave_alone)
-        or is_owned(planning, address)  # and undeclared: deleted
-        or any(one.address == address for one in absent)
+def _migrated(
+    planning: PlanContext,
+    address: Address,
+    row: SmartGroupRow,
+    conditions: tuple[DeclaredCondition, ...],
+    active: Mapping[RemoteId, ActiveMigration],
+) -> DesiredResource[SmartGroupSpec]:
+    """Return an undeclared smart group as a declaration of its conditions on the new fields."""
+    migration = next(active[one.field] for one in row.conditions or () if one.field in active)
+    return DesiredResource(
+        address=address,
+        spec=SmartGroupSpec(conditions=conditions, managers=None),
+        places=migration.migration.places,
+        pins={planning.policy.workspace: row.id},
+        reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
     )
 
 
 def _conditions_after_migration(
-    planning: PlanContext, row: SmartGroupRow, active: dict[RemoteId, ActiveMigration]
+    planning: PlanContext, row: SmartGroupRow, active: Mapping[RemoteId, ActiveMigration]
 ) -> tuple[DeclaredCondition, ...] | None:
-    """Return the conditions on the new fields; None if one has no counterpart there, or names what is not known."""
+    """Return the conditions on the new fields.
+
+    None if no migration is about one, or one has no counterpart there, or names what is not known.
+    """
     live = row.conditions or ()
-    if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
+    fields = {condition.field for condition in live}
+    if active.keys().isdisjoint(fields) or any(planning.registry.name(CUSTOM_FIELD, id) is None for id in fields):
         return None
     new = [
         _condition_on_new_field(named, active[one.field]) if one.field in active else named

@@ -140,7 +140,7 @@ def check_across_kinds(planning: PlanContext, results: Mapping[str, MatchResult[
         find_rename_cycles(planning, results[kind])
     record_deletions(planning, results[CUSTOM_FIELD])
     report_admin_lockout(planning, results[USER])
-    count_lost_answers(planning, results[USER])
+    count_lost_answers(planning)
     record_kept_and_dropped_references(planning, results[SMART_GROUP])
     count_slots(planning, results[CUSTOM_FIELD])
 

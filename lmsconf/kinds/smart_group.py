@@ -297,15 +297,13 @@ def record_kept_and_dropped_references(
             planning.changed_refs.append((dropped, added))
         for field in (ref.address.name for ref in dropped if ref.part is None):
             planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
-    _plan_condition_losses(planning, matched, deleted)
+    _plan_condition_losses(planning, deleted)
 
 
-def _plan_condition_losses(
-    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
-) -> None:
+def _plan_condition_losses(planning: PlanContext, deleted: frozenset[str]) -> None:
     """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
 
-    deleted: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
+    deleted: the ids of the smart groups that the plan deletes. A group with planned conditions gets those, so it is
     skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
     losses = {loss.field.id: loss for loss in planning.losses}
@@ -322,14 +320,10 @@ def _plan_condition_losses(
                 address=loss.address,
             )
         return
-    settled = {
-        match.row.id
-        for match in matched.matches
-        if match.row and match.declared.spec.conditions is not None and planning.chosen(match.address)
-    }
+    settled = deleted.union(planning.planned_conditions)
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
-        if remaining != (row.conditions or ()) and row.id not in deleted and row.id not in settled:
+        if remaining != (row.conditions or ()) and row.id not in settled:
             lost = (one.field for one in row.conditions or () if one.field in losses and one not in remaining)
             _add_side_effect(planning, row, losses[next(lost)], remaining)
 
