@@ -48,9 +48,9 @@ from lmsconf.kinds.smart_group import (
     conditions_to_request,
     conditions_with_names,
     fill_undeclared_system_conditions,
-    operators_by_operands,
     record_possible_choice_renames,
     sorted_conditions,
+    system_conditions_by_choices,
 )
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -298,7 +298,7 @@ def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (
-        operators_by_operands(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
+        system_conditions_by_choices(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
     )
     gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gets_one else None

@@ -47,7 +47,7 @@ MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
 
 
 class ConditionRow(SnapshotRow, frozen=True):
-    """A live condition, by ids. system_condition: the operator of the service, such as IS_ANY."""
+    """A live condition, by ids. system_condition: a word of the service, such as IS_ANY; None without one."""
 
     field: RemoteId
     choices: frozenset[RemoteId]
@@ -153,21 +153,22 @@ class SimilarConditions(Struct, frozen=True):
     conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
-        return hash(frozenset((key, len(systems)) for key, systems in operators_by_operands(self.conditions).items()))
+        by_choices = system_conditions_by_choices(self.conditions)
+        return hash(frozenset((key, len(systems)) for key, systems in by_choices.items()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SimilarConditions):
             return NotImplemented
-        own, others = operators_by_operands(self.conditions), operators_by_operands(other.conditions)
+        own, others = system_conditions_by_choices(self.conditions), system_conditions_by_choices(other.conditions)
         return own.keys() == others.keys() and all(_can_be_paired(systems, others[key]) for key, systems in own.items())
 
 
-def operators_by_operands(
+def system_conditions_by_choices(
     conditions: Iterable[DeclaredCondition],
 ) -> dict[tuple[str, frozenset[str]], list[str | None]]:
     """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
-    same_content = grouped(conditions, lambda one: (one.field, one.choices))
-    return {content: [one.system_condition for one in same] for content, same in same_content.items()}
+    by_choices = grouped(conditions, lambda one: (one.field, one.choices))
+    return {choices: [one.system_condition for one in same] for choices, same in by_choices.items()}
 
 
 def _can_be_paired(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
@@ -200,7 +201,7 @@ def fill_undeclared_system_conditions(
     The live condition with the same field and choices is meant.
     """
     # Sorted, so that which of several is kept does not depend on the order of the response.
-    kept = operators_by_operands(sorted(live, key=lambda one: one.system_condition or ""))
+    kept = system_conditions_by_choices(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
         systems = kept.get((condition.field, condition.choices), [])
         if condition.system_condition is not None and condition.system_condition in systems:

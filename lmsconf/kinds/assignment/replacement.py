@@ -46,7 +46,7 @@ _IN_PROGRESS: Final = {
         "To let them finish, write a later date under `keep`.",
     ),
 }
-"""What becomes of the people in progress on a content that is taken away → how it is told, and a hint."""
+"""What becomes of the people in progress on a content that is taken away → the message, and a hint."""
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 
 

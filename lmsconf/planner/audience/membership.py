@@ -378,8 +378,9 @@ class Memberships:
         if key is None:
             label = unresolved_audience_label(row)
             lists = "several lists" if self.facts.target_audiences.candidates(row) else "no list"
+            told = f"is for {label}, which is in {lists}" if row.target else "has no target id: its audience is unknown"
             to = Address(escape(label), "")
-            audience = self._unknown(_NOBODY, f"an assignment is for {label}, which is in {lists}")
+            audience = self._unknown(_NOBODY, f"an assignment {told}")
         else:
             to, audience = self.audience_address(*key), self.audience(key)
         try:
