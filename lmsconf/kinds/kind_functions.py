@@ -136,8 +136,7 @@ def check_across_kinds(planning: PlanContext, results: Mapping[str, MatchResult[
 
     results: by kind, as matched.
     """
-    for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
-        find_rename_cycles(planning, results[kind])
+    find_rename_cycles(planning)
     record_deletions(planning, results[CUSTOM_FIELD])
     report_admin_lockout(planning, results[USER])
     count_lost_answers(planning)
