@@ -41,6 +41,7 @@ from lmsconf.kinds.smart_group import (
     SimilarConditions,
     SmartGroupRow,
     SmartGroupSpec,
+    by_field_and_choices,
     check_references,
     condition_refs,
     conditions_in_request_order,
@@ -50,7 +51,6 @@ from lmsconf.kinds.smart_group import (
     fill_undeclared_system_conditions,
     record_possible_choice_renames,
     sorted_conditions,
-    system_conditions_by_choices,
 )
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -106,10 +106,7 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 
 
 def live_group_form(planning: PlanContext, row: Any) -> Form:
-    """Return the live name of a group of either kind, its conditions and its lists of people, as far as they are read.
-
-    A list that was not read is empty.
-    """
+    """Return the live name, conditions and people of a group of either kind; a list that was not read is empty."""
     conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
     return {
         "name": normalize_name(row.name),
@@ -197,7 +194,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
 def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
-    """Match smart groups by name; migrations may replace conditions that are not declared, also of unmanaged ones."""
+    """Match smart groups by name; migrations replace conditions that are not declared, also of unmanaged groups."""
     out = match_named(planning, declared, absent, SmartGroupRow, "smart group")
     active = {
         migration.row.id: migration
@@ -298,7 +295,7 @@ def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (
-        system_conditions_by_choices(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
+        by_field_and_choices(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
     )
     gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gets_one else None

@@ -153,17 +153,16 @@ class SimilarConditions(Struct, frozen=True):
     conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
-        by_choices = system_conditions_by_choices(self.conditions)
-        return hash(frozenset((key, len(systems)) for key, systems in by_choices.items()))
+        return hash(frozenset((key, len(systems)) for key, systems in by_field_and_choices(self.conditions).items()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SimilarConditions):
             return NotImplemented
-        own, others = system_conditions_by_choices(self.conditions), system_conditions_by_choices(other.conditions)
+        own, others = by_field_and_choices(self.conditions), by_field_and_choices(other.conditions)
         return own.keys() == others.keys() and all(_can_be_paired(systems, others[key]) for key, systems in own.items())
 
 
-def system_conditions_by_choices(
+def by_field_and_choices(
     conditions: Iterable[DeclaredCondition],
 ) -> dict[tuple[str, frozenset[str]], list[str | None]]:
     """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
@@ -201,7 +200,7 @@ def fill_undeclared_system_conditions(
     The live condition with the same field and choices is meant.
     """
     # Sorted, so that which of several is kept does not depend on the order of the response.
-    kept = system_conditions_by_choices(sorted(live, key=lambda one: one.system_condition or ""))
+    kept = by_field_and_choices(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
         systems = kept.get((condition.field, condition.choices), [])
         if condition.system_condition is not None and condition.system_condition in systems:

@@ -261,8 +261,8 @@ class _ReplacementPlanner(Struct):
         for new in missing[:1]:
             self.planning.problem(
                 "content-target/replacement-waits",
-                f"{replaced.old.address}: it stays, because {new.address}, which replaces it, is neither live nor in "
-                "this plan",
+                f"{replaced.old.address}: it stays, because {new.address}, which replaces it, is neither live "
+                "nor in this plan",
                 hint="Plan both to replace it.",
                 at=replaced.old.source,
                 severity=Severity.NOTE,

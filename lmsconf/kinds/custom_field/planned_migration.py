@@ -124,7 +124,7 @@ def _active_migration(planning: PlanContext, deletion: Deletion[FieldRow]) -> Ac
     if isinstance(known, str):
         _report_unknown(planning, active, known)
     else:
-        _sort_answers(planning, active, known)
+        _sort_all(planning, active, known)
     if active.keeps_old:
         _report_uncopied(planning, active)
     if active.copies:
@@ -163,7 +163,7 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
     return any(problem.is_error for problem in planning.problems[before:])
 
 
-def _sort_answers(planning: PlanContext, active: ActiveMigration, known: Mapping[RemoteId, AnswersRow]) -> None:
+def _sort_all(planning: PlanContext, active: ActiveMigration, known: Mapping[RemoteId, AnswersRow]) -> None:
     """Sort everybody's answer to the old field; report how many cannot be read."""
     name = active.migration.target
     people = {row.id: row for row in planning.snapshot.rows(PersonRow)}

@@ -314,12 +314,12 @@ def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
 
 
 def unknown_target_choices(target: Address, migration: Migration, known: Sequence[str]) -> Iterator[Problem]:
-    """Return a problem for each choice that one becomes and that the new field lacks. known: those that it has."""
+    """Return a problem for each choice that the new field lacks and an old one becomes. known: those it has."""
     return (
         Problem(
             code="reference/unknown-choice",
-            message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no '
-            "such choice",
+            message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has '
+            "no such choice",
             hint=choices_hint(known, did_you_mean(new, known)),
             source=migration.places.at("choices", old),
             address=str(target),

@@ -72,7 +72,7 @@ def _listed(data: Object, key: str) -> list[Json]:
 
 
 def _of_type(type: type[T], value: Json, part: str) -> T:
-    """Return a value of a type. Raises InvalidResponse for another one; `part` names the value in the message."""
+    """Return a value of a type. Raises InvalidResponse for another; `part` names the value in the message."""
     if not isinstance(value, type):
         raise InvalidResponse(f"an answer holds {value!r:.60} where {part} should be")
     return value
@@ -90,7 +90,7 @@ _VALUE_KEYS: Final = (
     *("selected", "selectedChoices", "selectedChoiceIds", "choiceIds", "choices", "values", "choiceId", "choice"),
     *("selectedChoice", *_TEXTS),
 )
-"""Keys under which an answer object may hold its value: choices, or a text. The first that is not empty counts."""
+"""Keys under which it may hold its value: choices, or a text. The first that is not empty counts."""
 _FIELD_KEYS: Final = frozenset(("type", "fieldType", "fieldName", "customFieldId", "fieldId"))
 """Keys of an object that describes the field beside the answer."""
 _DESCRIPTIVE: Final = frozenset((*_FIELD_KEYS, "description", "isHidden", "isLocked", "isOptional"))

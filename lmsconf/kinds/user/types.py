@@ -213,7 +213,7 @@ class PeopleDirectory(Struct, frozen=True):
         return declared.live_to_compare(live - (self.archived - named) if self.archived else live)
 
     def ids_of(self, declared: DesiredResource[Any], workspace: str) -> list[RemoteId]:
-        """Return the id that an entry pins, else those of the people who alone have its e-mail, or an earlier one."""
+        """Return the id that an entry pins, else those of who alone has its e-mail, or an earlier one."""
         pin = declared.pin(workspace)
         named = map(self.by_email.get, (declared.address.name, *declared.previously))
         return [row.id for row in named if row and row.id in self.emails] if pin is None else [pin]
