@@ -45,7 +45,7 @@ from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.control_characters import FORBIDDEN, is_representable, is_valid_name
 from lmsconf.model.effects import count_people
-from lmsconf.model.forms import Form, form_to_json
+from lmsconf.model.forms import Form, form_to_json, without_empty
 from lmsconf.model.guards import Policy
 from lmsconf.model.names import casefold_name, count_noun, grouped, normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
@@ -196,9 +196,10 @@ def _why_unnamed(planning: PlanContext, address: Address, id: str) -> str | None
 
 def _group_entry_body(planning: PlanContext, row: Any) -> EntryBody:
     keys, notes = people_lists_body(planning, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
-    if getattr(row, "conditions", None) is None:
-        return keys, notes
-    return {"conditions": [one.to_json() for one in conditions_with_names(planning, row.conditions)], **keys}, notes
+    conditions: list[Json] = [
+        one.to_json() for one in conditions_with_names(planning, getattr(row, "conditions", ()) or ())
+    ]
+    return {**without_empty({"conditions": conditions}), **keys}, notes
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
@@ -265,7 +266,7 @@ def assignment_entries(planning: PlanContext, policy: Policy) -> Iterator[Export
                 else audience_entry(audience)
             ],
         }
-        yield ExportedEntry(address=address, id=row.id, body={key: value for key, value in body.items() if value})
+        yield ExportedEntry(address=address, id=row.id, body=without_empty(body))
 
 
 def _content(planning: PlanContext, row: ContentRow | None) -> tuple[Json, str]:

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
 from lmsconf.kinds.custom_field.types import ActiveMigration, DeclaredCondition
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.managed_resources import is_owned, match_named
+from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
     ManifestEntry,
     PeopleList,
-    desired_resource_by_name,
     included,
     parse_people_list,
 )
@@ -42,6 +41,7 @@ from lmsconf.kinds.smart_group import (
     SimilarConditions,
     SmartGroupRow,
     SmartGroupSpec,
+    by_field_and_choices,
     check_references,
     condition_refs,
     conditions_in_request_order,
@@ -49,7 +49,6 @@ from lmsconf.kinds.smart_group import (
     conditions_to_request,
     conditions_with_names,
     fill_undeclared_system_conditions,
-    operators_by_operands,
     record_possible_choice_renames,
     sorted_conditions,
 )
@@ -58,7 +57,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import LOCK_PREFIX, matches_patterns, normalize_name
+from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import IdAndName
 
 FEWEST_MEMBERS: Final = 2
@@ -86,7 +85,7 @@ def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
-def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
+def parse_group(entry: ManifestEntry, _: Address) -> ManualGroupSpec:
     """Parse the members and managers of an entry; report a reserved name."""
     if str(entry.body["name"]).startswith(LOCK_PREFIX):
         entry.problem(
@@ -95,8 +94,7 @@ def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
             "name",
             hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
         )
-    members, managers = (parse_people_list(entry, key) for key in LISTS)
-    return desired_resource_by_name(GROUP, entry, ManualGroupSpec(members, managers))
+    return ManualGroupSpec(parse_people_list(entry, "members"), parse_people_list(entry, "managers"))
 
 
 def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -107,21 +105,30 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     return replace(row, members=members, managers=managers)
 
 
+def live_group_form(planning: PlanContext, row: Any) -> Form:
+    """Return the live name, conditions and people of a group of either kind; a list that was not read is empty."""
+    conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
+    return {
+        "name": normalize_name(row.name),
+        **({"conditions": conditions} if hasattr(row, "conditions") else {}),
+        **{key: PeopleList(planning.people.display_names(ids)) for key, ids in _lists_of(row).items()},
+    }
+
+
+def _lists_of(row: Any) -> dict[str, frozenset[RemoteId]]:
+    """Return the lists of people that a group has, as ids; empty where they were not read."""
+    return {key: getattr(row, key) or frozenset() for key in LISTS if hasattr(row, key)}
+
+
 def group_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> BeforeAfter:
     """Return the live name of a group of either kind to be deleted, with its conditions and its lists of people."""
     row = deletion.row
     for key in [key for key in ("conditions", *LISTS) if getattr(row, key, ()) is None]:
         report_unread_list(planning, deletion.address, key, deletion.source)
-    conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
-    lists = {key: getattr(row, key) or frozenset[RemoteId]() for key in LISTS if hasattr(row, key)}
-    before: Form = {
-        "name": normalize_name(row.name),
-        **({"conditions": conditions} if hasattr(row, "conditions") else {}),
-        **{key: PeopleList(planning.people.display_names(ids)) for key, ids in lists.items()},
-    }
+    lists = _lists_of(row)
     archived = {key: planning.people.display_names(planning.archived_ids & ids) for key, ids in lists.items()}
     return BeforeAfter(
-        before=before,
+        before=live_group_form(planning, row),
         after=None,
         sizes={key: len(ids) - len(archived[key]) for key, ids in lists.items()},
         archived=archived,
@@ -187,58 +194,58 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
 def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
-    """Match smart groups by name: those declared, and others whose conditions migrations replace."""
+    """Match smart groups by name; migrations replace conditions that are not declared, also of unmanaged groups."""
+    out = match_named(planning, declared, absent, SmartGroupRow, "smart group")
     active = {
         migration.row.id: migration
         for migration in planning.migrations.values()
         if migration.migration.all_groups and not migration.is_held
     }
-    out = list(declared)
-    for row in planning.snapshot.rows(SmartGroupRow):
-        migration = next((active[one.field] for one in row.conditions or () if one.field in active), None)
-        conditions = _conditions_after_migration(planning, row, active) if migration else None
-        if migration is None or conditions is None:
-            continue
-        own = [(at, one) for at, one in enumerate(declared) if _is_of(one, row, planning.policy.workspace)]
-        for at, one in own:
-            if one.spec.conditions is None:
-                out[at] = replace(one, spec=replace(one.spec, conditions=conditions))
-        address = Address.of(SMART_GROUP, normalize_name(row.name))
-        if not own and not _is_deleted_or_left_alone(planning, address, absent):
-            planning.include(address)
-            out.append(
-                DesiredResource(
-                    address=address,
-                    spec=SmartGroupSpec(conditions=conditions, managers=None),
-                    places=migration.migration.places,
-                    pins={planning.policy.workspace: row.id},
-                    reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
-                )
-            )
-    return match_named(planning, out, absent, SmartGroupRow, "smart group")
+    for at, match in enumerate(out.matches):
+        conditions = match.row and _conditions_after_migration(planning, match.row, active)
+        if conditions and match.declared.spec.conditions is None:
+            spec = replace(match.declared.spec, conditions=conditions)
+            out.matches[at] = replace(match, declared=replace(match.declared, spec=spec))
+    undeclared, out.unmanaged = out.unmanaged, []
+    for one in undeclared:
+        row = cast(SmartGroupRow, one.row)
+        conditions = _conditions_after_migration(planning, row, active)
+        if conditions is None:
+            out.unmanaged.append(one)
+        else:
+            planning.include(one.address)
+            out.matches.append(Match(declared=_migrated(planning, one.address, row, conditions, active), row=row))
+    return out
 
 
-def _is_of(one: DesiredResource[SmartGroupSpec], row: SmartGroupRow, workspace: str) -> bool:
-    """Whether a declaration is of a live smart group, by id or by name, also by an earlier one."""
-    pin = one.pin(workspace)
-    return row.id == pin if pin is not None else normalize_name(row.name) in (one.address.name, *one.previously)
-
-
-def _is_deleted_or_left_alone(planning: PlanContext, address: Address, absent: Sequence[DeleteEntry[Any]]) -> bool:
-    """Whether the plan deletes an undeclared smart group, or must not touch it."""
-    return (
-        matches_patterns(str(address), planning.policy.leave_alone)
-        or is_owned(planning, address)  # and undeclared: deleted
-        or any(one.address == address for one in absent)
+def _migrated(
+    planning: PlanContext,
+    address: Address,
+    row: SmartGroupRow,
+    conditions: tuple[DeclaredCondition, ...],
+    active: Mapping[RemoteId, ActiveMigration],
+) -> DesiredResource[SmartGroupSpec]:
+    """Return an undeclared smart group as a declaration of its conditions on the new fields."""
+    migration = next(active[one.field] for one in row.conditions or () if one.field in active)
+    return DesiredResource(
+        address=address,
+        spec=SmartGroupSpec(conditions=conditions, managers=None),
+        places=migration.migration.places,
+        pins={planning.policy.workspace: row.id},
+        reason=f"its conditions name {migration.address}, whose answers move to {migration.target}",
     )
 
 
 def _conditions_after_migration(
-    planning: PlanContext, row: SmartGroupRow, active: dict[RemoteId, ActiveMigration]
+    planning: PlanContext, row: SmartGroupRow, active: Mapping[RemoteId, ActiveMigration]
 ) -> tuple[DeclaredCondition, ...] | None:
-    """Return the conditions on the new fields; None if one has no counterpart there, or names what is not known."""
+    """Return the conditions on the new fields.
+
+    None if no migration is about one, or one has no counterpart there, or names what is not known.
+    """
     live = row.conditions or ()
-    if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
+    fields = {condition.field for condition in live}
+    if active.keys().isdisjoint(fields) or any(planning.registry.name(CUSTOM_FIELD, id) is None for id in fields):
         return None
     new = [
         _condition_on_new_field(named, active[one.field]) if one.field in active else named
@@ -288,7 +295,7 @@ def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (
-        operators_by_operands(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
+        by_field_and_choices(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
     )
     gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gets_one else None

@@ -29,12 +29,12 @@ from lmsconf.kinds.group import (
     group_before_deletion,
     group_deletion,
     group_steps,
+    live_group_form,
     match_smart_groups,
     members_for_rename_detection,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.managed_resources import match_named
-from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
     Deletion,
@@ -45,7 +45,7 @@ from lmsconf.kinds.shared.plan_context import (
     Similarity,
 )
 from lmsconf.kinds.shared.steps import find_rename_cycles
-from lmsconf.kinds.smart_group import conditions_with_names, record_kept_and_dropped_references
+from lmsconf.kinds.smart_group import record_kept_and_dropped_references
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.kinds.user.steps import person_steps
@@ -136,11 +136,10 @@ def check_across_kinds(planning: PlanContext, results: Mapping[str, MatchResult[
 
     results: by kind, as matched.
     """
-    for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
-        find_rename_cycles(planning, results[kind])
+    find_rename_cycles(planning)
     record_deletions(planning, results[CUSTOM_FIELD])
     report_admin_lockout(planning, results[USER])
-    count_lost_answers(planning, results[USER])
+    count_lost_answers(planning)
     record_kept_and_dropped_references(planning, results[SMART_GROUP])
     count_slots(planning, results[CUSTOM_FIELD])
 
@@ -154,13 +153,7 @@ def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> l
 
 def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
     """Return the content of a live resource, as far as it was read, to detect renames."""
-    if kind == CUSTOM_FIELD:
-        return live_field_form(row)
-    members, conditions = (getattr(row, key, None) or () for key in ("members", "conditions"))
-    return {
-        "members": PeopleList(planning.people.display_names(members)),
-        "conditions": conditions_with_names(planning, conditions),
-    }
+    return live_field_form(row) if kind == CUSTOM_FIELD else live_group_form(planning, row)
 
 
 def similarity(planning: PlanContext, kind: str, form: Form) -> Similarity | None:

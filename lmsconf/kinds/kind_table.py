@@ -18,7 +18,7 @@ from lmsconf.kinds.custom_field.types import (
     find_bad_migrations,
     find_too_many_fields,
     parse_field,
-    parse_replayed_deletion,
+    replayed_deletion,
 )
 from lmsconf.kinds.group import GroupRow, parse_group
 from lmsconf.kinds.shared.kind_names import (
@@ -42,10 +42,14 @@ from lmsconf.kinds.shared.manifest_entry import (
     PartReferences,
     Trail,
     declared_lists,
-    delete_entry_by_name,
+    delete_entry,
+    parse_about,
+    parse_names,
+    parse_only_in,
+    parse_pins,
 )
 from lmsconf.kinds.smart_group import SmartGroupRow, find_unknown_choices, parse_smart_group
-from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, parse_absent_person, parse_person
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, parse_person, report_deleted_person
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
@@ -219,27 +223,47 @@ KINDS: Final[Mapping[str, Kind]] = {
 """Name → kind."""
 
 
-_PARSE: Final[Mapping[str, Callable[[ManifestEntry], DesiredResource[Any]]]] = {
+_PARSE_SPEC: Final[Mapping[str, Callable[[ManifestEntry, Address], object]]] = {
     CUSTOM_FIELD: parse_field,
     USER: parse_person,
     GROUP: parse_group,
     SMART_GROUP: parse_smart_group,
 }
-"""Kind whose entries declare one resource each → how it is parsed."""
+"""Kind whose entries declare one resource each → how what they declare of it is parsed."""
 
 
 def parse(kind: str, entry: ManifestEntry) -> Iterable[DesiredResource[Any]]:
     """Return the resources that one manifest entry of a kind declares."""
-    return parse_assignments(entry) if kind == CONTENT_TARGET else [_PARSE[kind](entry)]
+    if kind == CONTENT_TARGET:
+        return parse_assignments(entry)
+    address = _address(kind, entry)
+    return [
+        DesiredResource(
+            address=address,
+            spec=_PARSE_SPEC[kind](entry, address),
+            places=entry.places,
+            pins=parse_pins(entry.body.get("id")),
+            previously=tuple(map(KINDS[kind].normalize_name, parse_names(entry.body.get("previously")))),
+            only_in=parse_only_in(entry.body),
+            about=parse_about(entry.body),
+        )
+    ]
 
 
 def parse_absent(kind: str, entry: ManifestEntry) -> Iterable[DeleteEntry[Any]]:
     """Return the resources that one entry under `absent` declares to be deleted."""
     if kind == CONTENT_TARGET:
         return parse_absent_assignments(entry)
+    address = _address(kind, entry)
     if kind == USER:
-        return [parse_absent_person(entry)]
-    return [parse_replayed_deletion(entry) if kind == CUSTOM_FIELD else delete_entry_by_name(kind, entry)]
+        report_deleted_person(entry, address)
+    deletion = delete_entry(entry, address, None)
+    return [replayed_deletion(entry, deletion) if kind == CUSTOM_FIELD else deletion]
+
+
+def _address(kind: str, entry: ManifestEntry) -> Address:
+    """Return the address of the resource that an entry identifies by its name, or its e-mail."""
+    return Address.of(kind, KINDS[kind].normalize_name(str(entry.body[KINDS[kind].name_key])))
 
 
 def check_declarations(declared: Mapping[str, Sequence[DesiredResource[Any]]]) -> Iterator[Problem]:

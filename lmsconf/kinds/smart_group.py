@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, product
 from typing import Final, cast
 
@@ -17,7 +18,6 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_r
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
-    desired_resource_by_name,
     parse_names,
     parse_people_list,
 )
@@ -38,7 +38,7 @@ from lmsconf.kinds.shared.responses import (
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.forms import Form, item_order
+from lmsconf.model.forms import Form, item_order, without_empty
 from lmsconf.model.names import did_you_mean, grouped, normalize_name
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
@@ -47,7 +47,7 @@ MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
 
 
 class ConditionRow(SnapshotRow, frozen=True):
-    """A live condition, by ids. system_condition: the operator of the service, such as IS_ANY."""
+    """A live condition, by ids. system_condition: a word of the service, such as IS_ANY; None without one."""
 
     field: RemoteId
     choices: frozenset[RemoteId]
@@ -98,7 +98,7 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
     )
 
 
-def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
+def parse_smart_group(entry: ManifestEntry, _: Address) -> SmartGroupSpec:
     """Parse the conditions and managers of an entry."""
     listed = cast("list[Mapping[str, Json]] | None", entry.body.get("conditions"))
     conditions = tuple(
@@ -109,8 +109,7 @@ def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
         )
         for one in listed or ()
     )
-    spec = SmartGroupSpec(None if listed is None else conditions, parse_people_list(entry, "managers"))
-    return desired_resource_by_name(SMART_GROUP, entry, spec)
+    return SmartGroupSpec(None if listed is None else conditions, parse_people_list(entry, "managers"))
 
 
 def find_unknown_choices(
@@ -154,21 +153,21 @@ class SimilarConditions(Struct, frozen=True):
     conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
-        return hash(frozenset((key, len(systems)) for key, systems in operators_by_operands(self.conditions).items()))
+        return hash(frozenset((key, len(systems)) for key, systems in by_field_and_choices(self.conditions).items()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SimilarConditions):
             return NotImplemented
-        own, others = operators_by_operands(self.conditions), operators_by_operands(other.conditions)
+        own, others = by_field_and_choices(self.conditions), by_field_and_choices(other.conditions)
         return own.keys() == others.keys() and all(_can_be_paired(systems, others[key]) for key, systems in own.items())
 
 
-def operators_by_operands(
+def by_field_and_choices(
     conditions: Iterable[DeclaredCondition],
 ) -> dict[tuple[str, frozenset[str]], list[str | None]]:
     """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
-    same_content = grouped(conditions, lambda one: (one.field, one.choices))
-    return {content: [one.system_condition for one in same] for content, same in same_content.items()}
+    by_choices = grouped(conditions, lambda one: (one.field, one.choices))
+    return {choices: [one.system_condition for one in same] for choices, same in by_choices.items()}
 
 
 def _can_be_paired(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
@@ -201,7 +200,7 @@ def fill_undeclared_system_conditions(
     The live condition with the same field and choices is meant.
     """
     # Sorted, so that which of several is kept does not depend on the order of the response.
-    kept = operators_by_operands(sorted(live, key=lambda one: one.system_condition or ""))
+    kept = by_field_and_choices(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
         systems = kept.get((condition.field, condition.choices), [])
         if condition.system_condition is not None and condition.system_condition in systems:
@@ -229,16 +228,17 @@ def conditions_with_names(planning: PlanContext, conditions: Iterable[ConditionR
 
 def conditions_to_request(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
-    id_or_ref = planning.registry.id_or_ref
-    bodies = (
-        {
-            "customFieldId": id_or_ref(Ref(Address.of(CUSTOM_FIELD, one.field))),
-            "choiceIds": [id_or_ref(Ref(Address.of(CUSTOM_FIELD, one.field), name)) for name in sorted(one.choices)],
-            "systemCondition": one.system_condition,
-        }
+    id_or_ref, field_at = planning.registry.id_or_ref, partial(Address.of, CUSTOM_FIELD)
+    return [
+        without_empty(
+            {
+                "customFieldId": id_or_ref(Ref(field_at(one.field))),
+                "choiceIds": [id_or_ref(Ref(field_at(one.field), name)) for name in sorted(one.choices)],
+                "systemCondition": one.system_condition,
+            }
+        )
         for one in conditions
-    )
-    return [{key: value for key, value in body.items() if value} for body in bodies]
+    ]
 
 
 def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
@@ -297,15 +297,13 @@ def record_kept_and_dropped_references(
             planning.changed_refs.append((dropped, added))
         for field in (ref.address.name for ref in dropped if ref.part is None):
             planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
-    _plan_condition_losses(planning, matched, deleted)
+    _plan_condition_losses(planning, deleted)
 
 
-def _plan_condition_losses(
-    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
-) -> None:
+def _plan_condition_losses(planning: PlanContext, deleted: frozenset[str]) -> None:
     """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
 
-    deleted: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
+    deleted: the ids of the smart groups that the plan deletes. A group with planned conditions gets those, so it is
     skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
     losses = {loss.field.id: loss for loss in planning.losses}
@@ -322,14 +320,10 @@ def _plan_condition_losses(
                 address=loss.address,
             )
         return
-    settled = {
-        match.row.id
-        for match in matched.matches
-        if match.row and match.declared.spec.conditions is not None and planning.chosen(match.address)
-    }
+    settled = deleted.union(planning.planned_conditions)
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
-        if remaining != (row.conditions or ()) and row.id not in deleted and row.id not in settled:
+        if remaining != (row.conditions or ()) and row.id not in settled:
             lost = (one.field for one in row.conditions or () if one.field in losses and one not in remaining)
             _add_side_effect(planning, row, losses[next(lost)], remaining)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
 from lmsconf.model.canonical_json import Json
 
 Form: TypeAlias = "dict[str, object]"
+Value = TypeVar("Value")
 
 
 def form_to_json(value: object) -> Json:
@@ -33,6 +34,11 @@ def form_to_json(value: object) -> Json:
         case Mapping():
             return {str(key): form_to_json(item) for key, item in value.items()}
     raise TypeError(f"{type(value).__name__} is not allowed in a manifest form")
+
+
+def without_empty(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the keys that have a value; None, False, and empty texts and lists are none."""
+    return {key: value for key, value in values.items() if value}
 
 
 def texts_in(value: object, *, keys: bool = True) -> Iterator[str]:

@@ -86,7 +86,7 @@ def plan_without_effects(
     entries = manifests.in_workspace(policy.workspace)
     selection = _resolve_selection(entries, snapshot, policy, api_spec)
     planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
-    results, items, left_out = _match_and_compare(planning, selection, entries)
+    results, items, skipped_by_additive = _match_and_compare(planning, selection, entries)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     warn_of_clearing_hidden_fields(planning, arranged)
     problems = [*manifests.problems, *_problems_in_scope(planning, [*entries.declared, *entries.absent])]
@@ -118,7 +118,7 @@ def plan_without_effects(
         unmanaged=_unmanaged(results),
         fingerprints=_fingerprints(planning, items),
         problems=tuple(problems),
-        left_out=tuple(left_out),
+        left_out=tuple(skipped_by_additive),
         measures=measures,
         renames=tuple(renames),
     )
@@ -150,14 +150,14 @@ def _match_and_compare(
 ) -> tuple[dict[str, MatchResult[Any, Any]], list[PlannedResource], list[Address]]:
     """Match the declarations of every kind with what is live, and compare those that are selected.
 
-    Return the matches by kind, what differs, with its steps, and what `--additive` leaves out.
+    Return the matches by kind, what differs, with its steps, and what `--additive` skips, since it only adds.
     """
     results: dict[str, MatchResult[Any, Any]] = {}
     items: list[PlannedResource] = []
-    left_out: list[Address] = []
+    skipped_by_additive: list[Address] = []
     for name, kind in KINDS.items():
         results[name] = match_kind(planning, name, *entries.of_kind(name))
-        items.extend(planned_resources(kind, planning, selection, results[name], left_out))
+        items.extend(planned_resources(kind, planning, selection, results[name], skipped_by_additive))
     check_across_kinds(planning, results)
     items = add_changes_by_service(planning, selection, items)
     policy = planning.policy
@@ -169,7 +169,7 @@ def _match_and_compare(
     refuse_references_to_skipped_renames(planning, items, results)
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)
-    return results, items, left_out
+    return results, items, skipped_by_additive
 
 
 def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> tuple[UnmanagedResources, ...]:

@@ -40,16 +40,16 @@ class PlannedResource(Struct, kw_only=True):
 
 
 def planned_resources(
-    kind: Kind, planning: PlanContext, selection: Selection, result: MatchResult[Any, Any], left_out: list[Address]
+    kind: Kind, planning: PlanContext, selection: Selection, result: MatchResult[Any, Any], skipped: list[Address]
 ) -> list[PlannedResource]:
-    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`.
+    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `skipped`.
 
     Refuses to delete a group if `--except` excludes a resource that is deleted with it.
     """
-    planned = list(_changed(kind, planning, result.matches, left_out))
+    planned = list(_changed(kind, planning, result.matches, skipped))
     deletions = [one for one in result.deletions if _is_deleted(planning, selection, one)]
     if planning.policy.additive:
-        left_out.extend(one.address for one in deletions)
+        skipped.extend(one.address for one in deletions)
     else:
         planned.extend(
             PlannedResource(
@@ -61,7 +61,7 @@ def planned_resources(
 
 
 def _changed(
-    kind: Kind, planning: PlanContext, matches: Iterable[Match[Any, Any]], left_out: list[Address]
+    kind: Kind, planning: PlanContext, matches: Iterable[Match[Any, Any]], skipped: list[Address]
 ) -> Iterator[PlannedResource]:
     """Yield the declared resources that are chosen and differ from their rows."""
     update = update_action(planning) if kind.name == CONTENT_TARGET else Action.UPDATE
@@ -71,7 +71,7 @@ def _changed(
         if planning.policy.additive and sides is not None and sides.before is not None:
             whole, sides = sides, additions_only(sides)
             if sides.after != whole.after:
-                left_out.append(address)
+                skipped.append(address)
             # It renames nothing, so the plan is checked under the name that the resource keeps.
             name = (sides.after or {}).get(kind.name_key)
             address = Address.of(kind.name, name) if isinstance(name, str) else address

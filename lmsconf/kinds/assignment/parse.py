@@ -291,13 +291,19 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
     )
 
 
+_CLAIMS: Final = {
+    "all": AccessClaim.ALL,
+    "none": AccessClaim.NONE,
+    "audience": AccessClaim.SIZE,
+    "disjoint": AccessClaim.DISJOINT,
+}
+"""Key of a test that names audiences → what the test claims of them."""
+
+
 def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:
     """Return what a test claims, and of which audiences."""
     if "user" in body:
         return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (audience_from({"user": body["user"]}),)
-    if "disjoint" in body:
-        return AccessClaim.DISJOINT, tuple(map(audience_from, cast("list[Json]", body["disjoint"])))
-    if "audience" in body:
-        return AccessClaim.SIZE, (audience_from(body["audience"]),)
-    claim = AccessClaim.ALL if "all" in body else AccessClaim.NONE
-    return claim, (audience_from(body[claim.value]),)
+    key = next(key for key in _CLAIMS if key in body)
+    audiences = cast("list[Json]", body[key]) if key == "disjoint" else [body[key]]
+    return _CLAIMS[key], tuple(map(audience_from, audiences))

@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.assignment.replacement_problems import is_over, report_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import AssignmentEntry, Identity, LiveAssignments, report_live_twice
 from lmsconf.kinds.assignment.types import (
@@ -35,6 +34,19 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import count_noun, matches_patterns
 
 _SHOWN: Final = 5
+_IN_PROGRESS: Final = {
+    "unknown": ("how many are in progress is not known: {why}", None),
+    "kept": ("{count} in progress and kept until {until}", None),
+    "not kept": (
+        "{count} in progress and not kept",
+        "To let them finish, write `keep: {in_progress: true, until: DATE}` beside `replaces`.",
+    ),
+    "over": (
+        "{count} in progress and not kept: `keep` was until {until}",
+        "To let them finish, write a later date under `keep`.",
+    ),
+}
+"""What becomes of the people in progress on a content that is taken away → the message, and a hint."""
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 
 
@@ -65,7 +77,12 @@ def report_without_replacement(
     there = {*(assignment_address(name, to) for name, to in names if name), *(entry.address for entry in ready)}
     for entry, new in replaced:
         if new not in there:
-            report_replacement(planning, "not there", entry, new=new)
+            planning.report(
+                entry,
+                "content-target/not-replaced",
+                f"{new}, which replaces it, does not exist",
+                "Plan again: the assignment that replaces it is created first.",
+            )
 
 
 def _finish(row: TargetRow) -> datetime | None:
@@ -117,14 +134,14 @@ class _ReplacementPlanner(Struct):
         planning, known, old = self.planning, self.known, _old(entry, one)
         new = known.identity(entry)
         if missing := known.missing(old.spec):
-            # Harmless once the new assignment exists.
-            report_replacement(
-                planning,
-                "unknown",
+            planning.report(
                 old,
-                missing=missing[0],
-                hint=missing[1],
-                severity=Severity.NOTE if known.live.get(new) else Severity.ERROR,
+                "content-target/replaces-unknown",
+                f"{missing[0]}, so nothing is replaced",
+                missing[1]
+                or "Correct the name. If there never was one in this workspace, limit `replaces` by `only_in`.",
+                # Harmless once the new assignment exists.
+                Severity.NOTE if known.live.get(new) else Severity.ERROR,
             )
             return
         content = known.find_id(old)
@@ -135,10 +152,21 @@ class _ReplacementPlanner(Struct):
         key = content, entry.spec.audience
         other, rows = known.entry_of.get(key), known.live.get(key, ())
         if content == new[0]:
-            report_replacement(planning, "same", entry, at=entry.places.at(*one.path), content=one.content)
+            planning.report(
+                entry,
+                "content-target/replaces",
+                f"{one.content} is the same content under another name, and cannot replace itself",
+                "Name the earlier content, or remove `replaces`.",
+                at=entry.places.at(*one.path),
+            )
         elif other is not None:
             where = "declared" if isinstance(other, DesiredResource) else "listed under `absent`"
-            report_replacement(planning, "declared", old, where=where, see=other.source)
+            planning.report(
+                old,
+                "content-target/replaced-and-declared",
+                f"it is {where}, and replaced",
+                f"See {other.source}. Remove it there, or the content from `replaces`.",
+            )
         elif len(rows) > 1:
             report_live_twice(planning, old, rows)
         elif rows:
@@ -148,18 +176,17 @@ class _ReplacementPlanner(Struct):
         """Record that an entry replaces a live assignment, unless somebody keeps the content until the date by it."""
         self.settled.add(key)
         until = one.keep_until if key[1].kind == USER else None
-        if until is not None and _finish(row) == until and not is_over(self.planning, until):
+        if until is not None and _finish(row) == until and not _is_over(self.planning, until):
             return
         replaced = self.found.setdefault(key, _Replaced(old=old, row=row, how=one))
         if _terms(replaced.how) != _terms(one):
-            report_replacement(
-                self.planning,
-                "differs",
+            other = replaced.by[0]
+            self.planning.report(
                 entry,
+                "content-target/replaces",
+                f"{one.content} is replaced by {other.address}, too, with another `then` or `keep`",
+                f"See {other.source}. Write the same in both entries.",
                 at=entry.places.at(*one.path),
-                content=one.content,
-                other=replaced.by[0].address,
-                see=replaced.by[0].source,
             )
         replaced.by.append(entry)
 
@@ -209,8 +236,12 @@ class _ReplacementPlanner(Struct):
         if how.closes is not None and finish is not None and finish <= how.closes:
             return None
         if how.closes is not None and start is not None and start >= how.closes:
-            report_replacement(
-                self.planning, "begins later", old, begins=format_time(start, self.planning.policy.timezone)
+            begins = format_time(start, self.planning.policy.timezone)
+            self.planning.report(
+                old,
+                "content-target/window",
+                f"it is visible only from {begins}, which is not before its new end",
+                "Write `then: remove`, or a later `visible_until`.",
             )
             return None
         spec = replace(
@@ -228,8 +259,13 @@ class _ReplacementPlanner(Struct):
             return False
         missing = [new for new in replaced.by if not chosen(new.address) and not self.known.live.get(identity(new))]
         for new in missing[:1]:
-            report_replacement(
-                self.planning, "waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True
+            self.planning.problem(
+                "content-target/replacement-waits",
+                f"{replaced.old.address}: it stays, because {new.address}, which replaces it, is neither live "
+                "nor in this plan",
+                hint="Plan both to replace it.",
+                at=replaced.old.source,
+                severity=Severity.NOTE,
             )
         return not missing
 
@@ -237,7 +273,12 @@ class _ReplacementPlanner(Struct):
         """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
         policy, old, closes = self.planning.policy, replaced.old, replaced.how.closes
         if matches_patterns(str(old.address), policy.leave_alone):
-            report_replacement(self.planning, "left alone", old)
+            self.planning.report(
+                old,
+                "identity/left-alone",
+                "it is replaced, but `leave_alone` of the project file matches it",
+                "Remove the content from `replaces`, or narrow the pattern under `leave_alone`.",
+            )
             return True
         today = datetime.combine(policy.today, time(), policy.timezone or UTC)
         without = [] if replaced.how.becomes_optional else replaced.by
@@ -245,38 +286,47 @@ class _ReplacementPlanner(Struct):
         for new in gaps:
             sides = {"from": new.spec.visible_from, "until": new.spec.visible_until}
             window = " ".join(f"{word} {format_time(side, policy.timezone)}" for word, side in sides.items() if side)
-            report_replacement(
-                self.planning,
-                "removed in a gap" if closes is None else "hidden in a gap",
+            self.planning.report(
                 old,
-                new=new.address,
-                window=window,
+                "content-target/replacement-gap",
+                f"it would be taken away while {new.address} is not visible: that is visible only {window}",
+                "Write `then: {visible_until: DATE}`, a date on which the new one is visible."
+                if closes is None
+                else "Write a `visible_until` under `then` at which the new one is visible.",
             )
         return bool(gaps)
 
     def _who_keep(self, replaced: _Replaced) -> list[str]:
         """Return who is in progress and keeps the content; report how many are, or that it is not known."""
-        old, row, until = replaced.old, replaced.row, replaced.how.keep_until
-        found = next((one for one in self.planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
-        keeps = until is not None and not is_over(self.planning, until)
+        old, until = replaced.old, replaced.how.keep_until
+        found = next((one for one in self.planning.snapshot.rows(InProgressRow) if one.id == replaced.row.id), None)
+        keeps = until is not None and not _is_over(self.planning, until)
         unknown = "a snapshot file and a drift report do not hold it" if found is None else found.unknown
         if keeps and unknown is not None:
-            report_replacement(self.planning, "cannot keep", old, why=unknown)
+            self.planning.report(
+                old,
+                "refusal/progress-unknown",
+                f"who is in progress is not known, so nobody can be kept: {unknown}",
+                "Give the token the right to read results, or remove `keep`.",
+            )
         if found is None or (keeps and unknown is not None):
             return []
-        emails = {self.planning.people.emails.get(id) for id in found.people}
-        active = sorted(email for email in emails - self.planning.people.archived if email is not None)
-        what = "kept" if keeps else "not kept" if until is None else "not kept any more"
+        people = self.planning.people
+        active = sorted({people.emails[id] for id in found.people if id in people.emails} - people.archived)
+        what = "kept" if keeps else "not kept" if until is None else "over"
+        message, hint = _IN_PROGRESS[what if unknown is None else "unknown"]
         if active or unknown is not None:
-            report_replacement(
-                self.planning,
-                what if unknown is None else "progress unknown",
-                old,
-                severity=Severity.NOTE if keeps else Severity.WARNING,
-                of_plan=True,
+            told = message.format(
                 why=unknown,
                 count=count_noun(len(active), "person is", "people are"),
                 until=until and format_time(until, self.planning.policy.timezone),
+            )
+            self.planning.problem(
+                "content-target/in-progress",
+                f"{old.address}: {told}",
+                hint=hint,
+                at=old.source,
+                severity=Severity.NOTE if keeps else Severity.WARNING,
             )
         return active if keeps else []
 
@@ -341,7 +391,7 @@ class _ReplacementPlanner(Struct):
                     continue
                 self.settled.add(key)
                 entry, one = kept
-                if one.keep_until is not None and is_over(self.planning, one.keep_until):
+                if one.keep_until is not None and _is_over(self.planning, one.keep_until):
                     until = format_time(one.keep_until, self.planning.policy.timezone)
                     self.out.deletions.append(
                         Deletion(
@@ -368,11 +418,16 @@ def _old(entry: _Declared, one: Replacement) -> _Declared:
     )
 
 
+def _is_over(planning: PlanContext, until: datetime) -> bool:
+    """Return whether the day of a moment is over, in the time zone of the project."""
+    return planning.policy.today > until.astimezone(planning.policy.timezone or UTC).date()
+
+
 def _terms(one: Replacement) -> tuple[object, ...]:
     return one.becomes_optional, one.closes, one.keep_until
 
 
 def _has_by(spec: AssignmentSpec, moment: datetime) -> bool:
     """Return whether an assignment is visible at a moment, or from the next second on."""
-    begins = spec.visible_from is None or (spec.visible_from - moment).total_seconds() <= 1
-    return begins and (spec.visible_until is None or spec.visible_until > moment)
+    begins, ends = spec.visible_from, spec.visible_until
+    return (begins is None or (begins - moment).total_seconds() <= 1) and (ends is None or ends > moment)

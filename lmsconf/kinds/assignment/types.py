@@ -198,8 +198,9 @@ def readable_time(text: str | None) -> datetime | str | None:
 
 
 def unresolved_audience_label(row: TargetRow) -> str:
-    """The label of an unresolved audience: `user id u-17`."""
-    return f"{kind_from_target_type(row.type) or row.type or 'audience'} id {row.target}"
+    """The label of an unresolved audience: `user id u-17`, or `TEAM without an id`."""
+    id = f"id {row.target}" if row.target else "without an id"
+    return f"{kind_from_target_type(row.type) or row.type or 'audience'} {id}"
 
 
 def may_be_for(kind: str, type: str) -> bool:

@@ -35,7 +35,7 @@ from lmsconf.kinds.shared.plan_context import (
 )
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
-from lmsconf.model.forms import Form, KeyedNames
+from lmsconf.model.forms import Form, KeyedNames, without_empty
 from lmsconf.model.names import normalize_name, quote_name
 
 NEW: Final = "new "
@@ -221,13 +221,9 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
 
 def live_field_form(field: FieldRow) -> Form:
     """Return the live name, type, choices and description."""
-    form: Form = {
-        "name": normalize_name(field.name),
-        "type": field.type,
-        "choices": KeyedNames({one.id: one.name for one in field.choices}) if field.choices else None,
-        "description": field.description or None,
-    }
-    return {key: value for key, value in form.items() if value is not None}
+    choices = KeyedNames({one.id: one.name for one in field.choices}) if field.choices else None
+    beside: Form = {"choices": choices, "description": field.description}
+    return {"name": normalize_name(field.name), "type": field.type, **without_empty(beside)}
 
 
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:

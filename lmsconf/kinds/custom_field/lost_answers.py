@@ -15,7 +15,7 @@ from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, FieldOr
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
-from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec, answers_of
+from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, answers_of
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.names import count_noun, normalize_name
@@ -40,15 +40,15 @@ def record_deletions(
     return planning.losses
 
 
-def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:
+def count_lost_answers(planning: PlanContext) -> None:
     """Measure for the guard `answers` how many people lose answers, and report the count of each field and choice.
 
-    people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
+    A person who gets another answer before a choice is deleted loses none.
     """
     if not planning.losses:
         return
     known = known_answers(planning.snapshot)
-    lost = [_count_loss(planning, known, people, loss) for loss in planning.losses]
+    lost = [_count_loss(planning, known, loss) for loss in planning.losses]
     if not isinstance(known, str):
         planning.lost_answers = {
             loss.address: None if losing is None else len(losing)
@@ -69,11 +69,10 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
 def _count_loss(
     planning: PlanContext,
     known: Mapping[RemoteId, AnswersRow] | str,
-    people: MatchResult[PersonSpec, PersonRow],
     loss: FieldOrChoiceDeletion,
 ) -> set[RemoteId] | None:
     """Report how many people each part of a loss concerns, and return them; None if that is not known."""
-    held, why = _answers_to(known, loss, _answering(planning, people, loss))
+    held, why = _answers_to(known, loss, _answering(planning, loss))
     lost: set[RemoteId] = set()
     dropped = [choice for choice in loss.field.choices if choice.id in (loss.choices or ())]
     for choice in dropped if loss.choices is not None else [None]:
@@ -129,17 +128,15 @@ def answer_keys(field: FieldRow) -> frozenset[str]:
     return frozenset({normalize_name(field.name), field.id})
 
 
-def _answering(
-    planning: PlanContext, people: MatchResult[PersonSpec, PersonRow], loss: FieldOrChoiceDeletion
-) -> frozenset[RemoteId]:
+def _answering(planning: PlanContext, loss: FieldOrChoiceDeletion) -> frozenset[RemoteId]:
     """The ids of people who lose no answer: they get another from the plan, or theirs is moved to another field."""
     if loss.choices is None:
         migration = planning.migrations.get(loss.address)
         return frozenset(() if migration is None else migration.settled)
     return frozenset(
         match.row.id
-        for match in people.matches
-        if match.row is not None and planning.chosen(match.address) and loss.address.name in match.declared.spec.answers
+        for match in planning.planned_people.values()
+        if match.row is not None and loss.address.name in match.declared.spec.answers
     )
 
 

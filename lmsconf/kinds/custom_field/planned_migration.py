@@ -21,7 +21,7 @@ from lmsconf.kinds.custom_field.types import (
     Migration,
     choices_hint,
     deletion_of_source,
-    unknown_target_choice,
+    unknown_target_choices,
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.plan_context import Deletion, MatchResult, PlanContext, UndeclaredResource
@@ -124,7 +124,7 @@ def _active_migration(planning: PlanContext, deletion: Deletion[FieldRow]) -> Ac
     if isinstance(known, str):
         _report_unknown(planning, active, known)
     else:
-        _compare(planning, active, known)
+        _sort_all(planning, active, known)
     if active.keeps_old:
         _report_uncopied(planning, active)
     if active.copies:
@@ -138,9 +138,7 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
         return False
     known = planning.registry.names(choices_registry_kind(target.name))
     before = len(planning.problems)
-    for name, new in migration.choices.items():
-        if new is not None and new not in known:
-            planning.problems.append(unknown_target_choice(target, migration, name, new, sorted(known)))
+    planning.problems.extend(unknown_target_choices(target, migration, sorted(known)))
     if old.type != "TEXT":
         names = [normalize_name(choice.name) for choice in old.choices]
         for name in sorted(migration.choices.keys() - set(names)):
@@ -165,7 +163,8 @@ def _report_choices(planning: PlanContext, migration: Migration, target: Address
     return any(problem.is_error for problem in planning.problems[before:])
 
 
-def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[RemoteId, AnswersRow]) -> None:
+def _sort_all(planning: PlanContext, active: ActiveMigration, known: Mapping[RemoteId, AnswersRow]) -> None:
+    """Sort everybody's answer to the old field; report how many cannot be read."""
     name = active.migration.target
     people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
     declared = _declared_answers(planning, active)
@@ -189,14 +188,12 @@ def _compare(planning: PlanContext, active: ActiveMigration, known: Mapping[Remo
 
 def _declared_answers(planning: PlanContext, active: ActiveMigration) -> dict[RemoteId, frozenset[str] | None]:
     """Return the declared answers to the new field, which hold after the plan; None for no answer."""
-    directory, name = planning.people, active.migration.target
+    name = active.migration.target
     found: dict[RemoteId, frozenset[str] | None] = {}
     for resource in planning.declared:
         answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
         if name in answers and planning.chosen(resource.address):
-            pin = resource.pin(planning.policy.workspace)
-            emails = {resource.address.name, *resource.previously} & directory.by_email.keys()
-            ids = {pin} if pin else {directory.by_email[one].id for one in emails} & directory.emails.keys()
+            ids = planning.people.ids_of(resource, planning.policy.workspace)
             found |= dict.fromkeys(ids, picked_choices(answers[name]) or None)
     return found
 

@@ -24,7 +24,7 @@ from lmsconf.kinds.shared.steps import free_name_ref, free_name_ref_of_row, temp
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json, members
-from lmsconf.model.forms import Form, KeyedNames
+from lmsconf.model.forms import Form, KeyedNames, without_empty
 from lmsconf.model.names import count_noun, normalize_name
 
 
@@ -151,20 +151,21 @@ def _report_unreplaced(
     planning: PlanContext, at: Address, migration: ActiveMigration, groups: Sequence[Address]
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
-    why = planning.snapshot.of(SMART_GROUP).incomplete
-    hint = "Plan again once all smart groups can be read."
-    cause = why and f"it is not known which smart groups name it: {why}"
     if groups:
-        hint = _way_to_replace(planning, migration, groups)
         cause = f"it is still named by the conditions of {', '.join(sorted(set(groups)))}"
-    if cause is not None:
-        planning.problem(
-            "refusal/conditions-not-replaced",
-            f"{at}: it cannot be deleted, because {cause}",
-            hint=hint,
-            at=migration.migration.places.at("from"),
-            address=at,
-        )
+        hint = _way_to_replace(planning, migration, groups)
+    elif why := planning.snapshot.of(SMART_GROUP).incomplete:
+        cause = f"it is not known which smart groups name it: {why}"
+        hint = "Plan again once all smart groups can be read."
+    else:
+        return
+    planning.problem(
+        "refusal/conditions-not-replaced",
+        f"{at}: it cannot be deleted, because {cause}",
+        hint=hint,
+        at=migration.migration.places.at("from"),
+        address=at,
+    )
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:
@@ -181,11 +182,10 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     names = list(_keyed(after, ()).values())
-    values = {"choices": [{"name": name} for name in names], "description": after.get("description")}
     body = {
         "name": at.name,
         "type": after["type"],
-        **{key: value for key, value in values.items() if value},
+        **without_empty({"choices": [{"name": name} for name in names], "description": after.get("description")}),
         **{wire_name: after[key] for key, wire_name in FLAGS.items() if key in after},
     }
     freeing = planning.freed_slots.get(at)
@@ -238,8 +238,8 @@ def _keyed(form: Form | None, live: Iterable[ChoiceRow]) -> dict[str, str]:
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
     blocking = {"condition": frozenset({Ref(at)}), "removed-choice": taken}
-    in_use = planning.api_spec.behaviour("custom-fields.in-use")
-    return [group for ref in blocking.get(in_use, ()) for group in planning.kept_refs.get(ref, [])]
+    refs = blocking.get(planning.api_spec.behaviour("custom-fields.in-use"), ())
+    return [group for ref in refs for group in planning.kept_refs.get(ref, [])]
 
 
 def _tried_first(

@@ -16,8 +16,6 @@ from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
-    delete_entry_by_name,
-    desired_resource_by_name,
     parse_names,
     parse_pins,
 )
@@ -25,6 +23,7 @@ from lmsconf.kinds.shared.responses import AnswerRow, object_list, optional_flag
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
+from lmsconf.model.forms import without_empty
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.snapshot import IdAndName
 
@@ -144,12 +143,8 @@ class DeclaredCondition(NamedTuple):
 
     def to_json(self) -> Json:
         """The condition as written in a manifest."""
-        body: dict[str, Json] = {
-            "field": self.field,
-            "choices": [*sorted(self.choices)],
-            "system_condition": self.system_condition,
-        }
-        return {key: value for key, value in body.items() if value or key == "field"}
+        beside: dict[str, Json] = {"choices": [*sorted(self.choices)], "system_condition": self.system_condition}
+        return {"field": self.field, **without_empty(beside)}
 
 
 def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
@@ -231,12 +226,11 @@ def migration_to_json(migration: Migration) -> dict[str, Json]:
         "not_copied": "delete" if migration.deletes_rest else None,
         "conditions": "all" if migration.all_groups else None,
     }
-    return {key: value for key, value in body.items() if value}
+    return without_empty(body)
 
 
-def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
+def replayed_deletion(entry: ManifestEntry, deletion: DeleteEntry[Any]) -> DeleteEntry[Any]:
     """Return the deletion of a field; that of a plan may say to which field the answers move."""
-    deletion = delete_entry_by_name(CUSTOM_FIELD, entry)
     if not isinstance(entry.body.get(MIGRATE), dict):
         return deletion
     return deletion_of_source(_migration(entry, deletion.address.name, "", is_replayed=True), deletion)
@@ -316,20 +310,22 @@ def _problem(one: Field, code: str, message: str, hint: str, at: str = "from") -
 def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
     """Yield a problem for each choice of the new field that its declared whole list lacks."""
     if one.spec.type != "TEXT" and one.spec.choices is not None and one.spec.choices.whole:
-        known = [choice.name for choice in one.spec.choices.include]
-        missing = ((old, new) for old, new in migration.choices.items() if new is not None and new not in known)
-        yield from (unknown_target_choice(one.address, migration, old, new, known) for old, new in missing)
+        yield from unknown_target_choices(one.address, migration, [choice.name for choice in one.spec.choices.include])
 
 
-def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:
-    """Return the problem of a mapped choice that the new field does not have."""
-    return Problem(
-        code="reference/unknown-choice",
-        message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no such '
-        "choice",
-        hint=choices_hint(known, did_you_mean(new, known)),
-        source=migration.places.at("choices", old),
-        address=str(target),
+def unknown_target_choices(target: Address, migration: Migration, known: Sequence[str]) -> Iterator[Problem]:
+    """Return a problem for each choice that the new field lacks and an old one becomes. known: those it has."""
+    return (
+        Problem(
+            code="reference/unknown-choice",
+            message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has '
+            "no such choice",
+            hint=choices_hint(known, did_you_mean(new, known)),
+            source=migration.places.at("choices", old),
+            address=str(target),
+        )
+        for old, new in migration.choices.items()
+        if new is not None and new not in known
     )
 
 
@@ -339,8 +335,8 @@ def choices_hint(known: Collection[str], near: str | None) -> str:
     return f"{has} {near}" if near else has
 
 
-def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
-    """Parse the entry; bad choices are reported."""
+def parse_field(entry: ManifestEntry, address: Address) -> CustomFieldSpec:
+    """Parse what an entry declares of a field; bad choices are reported."""
     body = entry.body
     choices = _choices(body.get("choices"))
     if choices is not None:
@@ -352,17 +348,16 @@ def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
             "choices",
             hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
         )
-    spec = CustomFieldSpec(
+    return CustomFieldSpec(
         type=cast("str | None", body.get("type")),
         choices=choices,
         description=str(body["description"] or "") if "description" in body else None,
         **{key: cast("bool | None", body.get(key)) for key in FLAGS},
         # The deletion of a plan says it without `from`.
-        migrate=_migration(entry, "", str(body["name"]), is_replayed=False)
+        migrate=_migration(entry, "", address.name, is_replayed=False)
         if "from" in members(body.get(MIGRATE))
         else None,
     )
-    return desired_resource_by_name(CUSTOM_FIELD, entry, spec)
 
 
 def _choices(value: Json) -> DeclaredChoices | None:

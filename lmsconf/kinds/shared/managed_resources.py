@@ -35,7 +35,7 @@ def match_absent(
     claimed = {row.id for row in matched.live if row}
     known = [name for name, same in matched.by_name.items() if any(row.id not in claimed for row in same)]
     looks = grouped(known, confusable_skeleton)
-    deleted_ids: set[str] = set()
+    deletions: dict[str, Deletion[Row]] = {}
     for entry in absent:
         same_name = matched.by_name.get(entry.address.name, [])
         pin = entry.pin(planning.policy.workspace)
@@ -57,10 +57,10 @@ def match_absent(
                 "it is listed under `absent`, and another entry renames it by `previously` or `id`",
                 "Keep one of the two.",
             )
-        elif named[0].id not in deleted_ids:
-            deleted_ids.add(named[0].id)
-            out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
-    return [row for row in matched.unclaimed if row.id not in deleted_ids]
+        else:
+            deletions.setdefault(named[0].id, Deletion(address=entry.address, row=named[0], absent=entry))
+    out.deletions.extend(deletions.values())
+    return [row for row in matched.unclaimed if row.id not in deletions]
 
 
 def _report_mismatch(
@@ -190,7 +190,7 @@ def claim_of(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
     )
 
 
-def is_owned(planning: PlanContext, address: Address) -> bool:
+def _is_owned(planning: PlanContext, address: Address) -> bool:
     """Whether a plan deletes a live resource because the project owns it, unless it is declared or left alone."""
     patterns = planning.policy.ownership.get(address.kind, ())
     return not planning.policy.only and matches_patterns(address.name, patterns)
@@ -203,7 +203,7 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
         address = Address.of(kind, name)
         if matches_patterns(str(address), planning.policy.leave_alone):
             out.left_alone += len(same)
-        elif is_owned(planning, address):
+        elif _is_owned(planning, address):
             out.deletions.extend(Deletion(address=address, row=row, absent=None) for row in same)
             # A declared name that is live more than once is an error of its declaration already.
             if len(same) > 1 and address not in planning.doubtful:

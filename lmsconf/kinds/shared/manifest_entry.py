@@ -190,27 +190,6 @@ def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, 
         return None
 
 
-def desired_resource_by_name(
-    kind: str, entry: ManifestEntry, spec: object, key: str = "name", normalize: Callable[[str], str] = normalize_name
-) -> DesiredResource[Any]:
-    """Return the declaration of a resource identified by `name`, or by another key."""
-    body = entry.body
-    return DesiredResource(
-        address=Address.of(kind, normalize(str(body[key]))),
-        spec=spec,
-        places=entry.places,
-        pins=parse_pins(body.get("id")),
-        previously=tuple(map(normalize, parse_names(body.get("previously")))),
-        only_in=parse_only_in(body),
-        about=parse_about(body),
-    )
-
-
-def delete_entry_by_name(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
-    """Return the deletion entry of a resource identified by `name`."""
-    return delete_entry(entry, Address.of(kind, normalize_name(str(entry.body["name"]))), None)
-
-
 def delete_entry(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:
     """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
     text, until = entry.body.get("until"), None

@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.control_characters import differing_characters
 from lmsconf.model.names import casefold_name, confusable_skeleton, grouped, nearest_name, normalize_name, quote_name
 from lmsconf.model.snapshot import HasName
 
 L = TypeVar("L", bound=HasName)
-Node = TypeVar("Node", int, str)
+Node = TypeVar("Node", int, Address)
 
 
 def cycles(following: Mapping[Node, Node | None]) -> Iterator[list[Node]]:

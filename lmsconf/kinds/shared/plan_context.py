@@ -398,14 +398,14 @@ def suggest_name(
     planning: PlanContext,
     name: str,
     known: Iterable[str],
-    compare: Callable[[str, Iterable[str]], str | None] = did_you_mean,
+    nearest: Callable[[str, Iterable[str]], str | None] = did_you_mean,
 ) -> str | None:
-    """Return the hint of `compare` for one of the first unknown names of a plan; None for the others.
+    """Return the hint of `nearest` for one of the first unknown names of a plan; None for the others.
 
     Comparing thousands of unknown names with thousands of known ones takes minutes.
     """
     planning.unknown_names += 1
-    return compare(name, known) if planning.unknown_names <= MOST_COMPARED else None
+    return nearest(name, known) if planning.unknown_names <= MOST_COMPARED else None
 
 
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:

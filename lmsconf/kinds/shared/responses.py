@@ -17,13 +17,12 @@ from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 Object = Mapping[str, Json]
 NamedRow = TypeVar("NamedRow", bound=IdAndName)
+T = TypeVar("T", bool, dict[str, Json], list[Json])
 
 
 def require_object(value: Json, part: str) -> Object:
     """Return the value as a JSON object. Raises InvalidResponse; `part` names the value in the message."""
-    if not isinstance(value, dict):
-        raise InvalidResponse(f"an answer holds {value!r:.60} where {part} should be")
-    return value
+    return _of_type(dict, value, part)
 
 
 def object_list(data: Object, key: str) -> list[Object]:
@@ -43,10 +42,7 @@ def optional_text(data: Object, key: str) -> str:
 
 def optional_flag(data: Object, key: str) -> bool | None:
     """Return the boolean under `key`; None for null or a missing key."""
-    value = data.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise InvalidResponse(f"an answer holds {value!r:.60} where {key} should be")
-    return value
+    return None if data.get(key) is None else _of_type(bool, data[key], key)
 
 
 def text_or_none(value: Json) -> str | None:
@@ -72,10 +68,14 @@ def id_in_response(at: Address, answer: Json, key: str) -> dict[Ref, str]:
 
 
 def _listed(data: Object, key: str) -> list[Json]:
-    items = data.get(key)
-    if items is not None and not isinstance(items, list):
-        raise InvalidResponse(f"an answer holds {items!r:.60} where the list {key} should be")
-    return items or []
+    return [] if data.get(key) is None else _of_type(list, data[key], f"the list {key}")
+
+
+def _of_type(type: type[T], value: Json, part: str) -> T:
+    """Return a value of a type. Raises InvalidResponse for another; `part` names the value in the message."""
+    if not isinstance(value, type):
+        raise InvalidResponse(f"an answer holds {value!r:.60} where {part} should be")
+    return value
 
 
 def _text(value: Json, part: str) -> str:
@@ -84,15 +84,13 @@ def _text(value: Json, part: str) -> str:
     return str(value)
 
 
-_PICKS: Final = (
-    *("selected", "selectedChoices", "selectedChoiceIds", "choiceIds", "choices", "values", "choiceId", "choice"),
-    "selectedChoice",
-)
-"""Keys under which an answer object holds choices."""
 _TEXTS: Final = ("value", "text", "answer")
-"""Keys under which it holds a text, or anything else."""
-_VALUE_KEYS: Final = (*_PICKS, *_TEXTS)
-"""Keys under which an answer object may hold its value. The first that is not empty counts."""
+"""Keys under which an answer object holds a text, or anything else."""
+_VALUE_KEYS: Final = (
+    *("selected", "selectedChoices", "selectedChoiceIds", "choiceIds", "choices", "values", "choiceId", "choice"),
+    *("selectedChoice", *_TEXTS),
+)
+"""Keys under which it may hold its value: choices, or a text. The first that is not empty counts."""
 _FIELD_KEYS: Final = frozenset(("type", "fieldType", "fieldName", "customFieldId", "fieldId"))
 """Keys of an object that describes the field beside the answer."""
 _DESCRIPTIVE: Final = frozenset((*_FIELD_KEYS, "description", "isHidden", "isLocked", "isOptional"))

@@ -17,7 +17,7 @@ from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import included
 from lmsconf.kinds.shared.match_by_name import cycles
-from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Match, MatchResult, PlanContext
+from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Match, PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
@@ -76,17 +76,12 @@ def temporary_name(id: str) -> str:
     return f"lmsconf renames {id}"
 
 
-def find_rename_cycles(planning: PlanContext, matched: MatchResult[Any, Any]) -> None:
+def find_rename_cycles(planning: PlanContext) -> None:
     """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
-    wants = {
-        normalize_name(match.row.name): (match.row.id, match.address)
-        for match in matched.matches
-        if match.row is not None
-        and normalize_name(match.row.name) != match.address.name
-        and planning.chosen(match.address)
-    }
-    for path in cycles({name: address.name for name, (_, address) in wants.items()}):
-        planning.temporary_names.add(min(wants[name] for name in path)[1])
+    renames = {old: new for old, new in planning.renamed.items() if planning.chosen(new)}
+    for path in cycles(renames):
+        ids = {str(planning.registry.id_or_ref(Ref(renames[old]))): renames[old] for old in path}
+        planning.temporary_names.add(ids[min(ids)])
 
 
 def rename_steps(

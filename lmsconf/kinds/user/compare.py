@@ -80,11 +80,9 @@ def add_copied_answers(
             migration_of[id] = active
     out: list[DesiredResource[PersonSpec]] = []
     people = {row.id: row for row in planning.snapshot.rows(PersonRow) if row.id in copies}
-    ids = {people[id].name: id for id in copies}
     for resource in declared:
-        pin = resource.pin(planning.policy.workspace)
-        names = (resource.address.name, *resource.previously) if pin is None else ()
-        person = pin if pin in copies else next((ids[name] for name in names if name in ids), None)
+        ids = planning.people.ids_of(resource, planning.policy.workspace) if people else ()
+        person = next((id for id in ids if id in people), None)
         if person is not None and (resource.address in planning.included or not planning.chosen(resource.address)):
             continue  # the selection leaves out what else is declared of the person, and it was not read
         if person is not None and person in copies:

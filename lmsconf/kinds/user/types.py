@@ -16,8 +16,6 @@ from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entry import (
     ManifestEntry,
     PeopleList,
-    delete_entry,
-    desired_resource_by_name,
     parse_list,
     parse_names,
     parse_time,
@@ -32,7 +30,7 @@ from lmsconf.kinds.shared.responses import (
 )
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import grouped, normalize_email, normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
@@ -214,6 +212,12 @@ class PeopleDirectory(Struct, frozen=True):
         )
         return declared.live_to_compare(live - (self.archived - named) if self.archived else live)
 
+    def ids_of(self, declared: DesiredResource[Any], workspace: str) -> list[RemoteId]:
+        """Return the id that an entry pins, else those of who alone has its e-mail, or an earlier one."""
+        pin = declared.pin(workspace)
+        named = map(self.by_email.get, (declared.address.name, *declared.previously))
+        return [row.id for row in named if row and row.id in self.emails] if pin is None else [pin]
+
     def unknown(self, ids: Iterable[str]) -> list[str]:
         """Return, sorted, the ids that are not in the listing of people."""
         return sorted([id for id in frozenset(ids) if id not in self.ids])
@@ -317,8 +321,8 @@ def revoked_rights(change: Change) -> Iterator[str]:
             yield f"{_HELD[key]} {name}"
 
 
-def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
-    """Return the person of one manifest entry, and report contradictions in it; an invalid date becomes None."""
+def parse_person(entry: ManifestEntry, address: Address) -> PersonSpec:
+    """Parse what an entry declares of a person, and report contradictions in it; an invalid date becomes None."""
     body, date = entry.body, entry.body.get(ARCHIVE_DATE)
     spec = PersonSpec(
         declared_keys=frozenset(body.keys() & set(KEYS)),
@@ -332,21 +336,18 @@ def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
         },
         archive_date=None if date is None else parse_time(entry, date, (ARCHIVE_DATE,), end_of_day=False),
     )
-    declared = desired_resource_by_name(USER, entry, spec, "email", normalize_email)
-    _report_contradictions(entry, declared.address, spec)
-    return declared
+    _report_contradictions(entry, address, spec)
+    return spec
 
 
-def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
+def report_deleted_person(entry: ManifestEntry, address: Address) -> None:
     """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
-    address = Address.of(USER, normalize_email(str(entry.body["email"])))
     entry.problem(
         "user/never-deleted",
         f"{address}: people are never deleted",
         hint="Declare the person under `users:` with `archived: true`.",
         address=address,
     )
-    return delete_entry(entry, address, None)
 
 
 def _answer(value: Json) -> Answer:

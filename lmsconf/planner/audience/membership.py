@@ -377,9 +377,10 @@ class Memberships:
         key = self.facts.target_audiences.of(row)
         if key is None:
             label = unresolved_audience_label(row)
-            lists = "several lists" if self.facts.target_audiences.candidates(row) else "no list"
             to = Address(escape(label), "")
-            audience = self._unknown(_NOBODY, f"an assignment is for {label}, which is in {lists}")
+            lists = "several lists" if self.facts.target_audiences.candidates(row) else "no list"
+            why = f"is for {label}, which is in {lists}" if row.target else "has no target id: its audience is unknown"
+            audience = self._unknown(_NOBODY, f"an assignment {why}")
         else:
             to, audience = self.audience_address(*key), self.audience(key)
         try:
