@@ -122,20 +122,10 @@ class SharedChanges(Struct, frozen=True, kw_only=True):
     one_each: bool = False
 
 
-class SharedFailure(Struct, frozen=True, kw_only=True):
-    """The same failure in several workspaces. entry: that of the first of them."""
-
-    entry: FleetEntry
-    workspaces: tuple[str, ...]
-
-
-def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
+def group_failures(entries: Iterable[FleetEntry]) -> list[list[FleetEntry]]:
     """Group the failures that are the same but for names and urls of workspaces; what only follows from others last."""
     alike = grouped((entry for entry in entries if entry.failed), _failure)
-    failures = [
-        SharedFailure(entry=same[0], workspaces=tuple(one.workspace for one in same)) for same in alike.values()
-    ]
-    return sorted(failures, key=lambda failure: (failure.entry.was_not_attempted, -len(failure.workspaces)))
+    return sorted(alike.values(), key=lambda same: (same[0].was_not_attempted, -len(same)))
 
 
 def _failure(entry: FleetEntry) -> tuple[ExitCode, tuple[str, ...]]:
@@ -147,11 +137,10 @@ def _failure(entry: FleetEntry) -> tuple[ExitCode, tuple[str, ...]]:
     return entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
 
 
-def group_blocked(entries: Iterable[FleetEntry]) -> list[tuple[tuple[Blocker, ...], list[str]]]:
-    """Return what stops an apply, with the workspaces in which it does; what stops most of them first."""
+def group_blocked(entries: Iterable[FleetEntry]) -> list[list[FleetEntry]]:
+    """Group the workspaces in which the same stops an apply; what stops most of them first."""
     stopped = (entry for entry in entries if entry.blocked and not entry.failed)
-    alike = grouped(stopped, lambda entry: tuple(map(str, entry.blocked))).values()
-    return [(same[0].blocked, [one.workspace for one in same]) for same in sorted(alike, key=len, reverse=True)]
+    return sorted(grouped(stopped, lambda entry: tuple(map(str, entry.blocked))).values(), key=len, reverse=True)
 
 
 class FleetReport(Struct, frozen=True, kw_only=True):

@@ -358,7 +358,7 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
         ),
         Section(
             plan_wording.BLOCKERS_HEADING,
-            [Entry(_WORKSPACES, [partial(_fleet, "blocked", *alike)]) for alike in group_blocked(entries)],
+            [Entry(_WORKSPACES, [partial(_fleet, "blocked", alike)]) for alike in group_blocked(entries)],
         ),
         *shared[: len(shared) - left],
         *([Section(f"… and {count_noun(left, 'more group', 'more groups')} of changes", None)] if left else []),

@@ -16,7 +16,6 @@ from lmsconf.model.fleet import (
     FleetEntry,
     FleetReport,
     SharedChanges,
-    SharedFailure,
 )
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
@@ -245,11 +244,11 @@ def failures_first(entries: Sequence[FleetEntry]) -> Sequence[FleetEntry]:
     return sorted(entries, key=lambda entry: (not entry.failed, not entry.changes))
 
 
-def failed_workspaces(failure: SharedFailure) -> str:
+def failed_workspaces(alike: Sequence[FleetEntry]) -> str:
     """Return which workspaces failed alike, and how: `Workspace oslo (https://…): …`, or `3 workspaces: …`."""
-    one = f"Workspace {failure.entry.workspace} ({failure.entry.url})"
-    which = one if len(failure.workspaces) == 1 else count_noun(len(failure.workspaces), "workspace")
-    return f"{which}: {outcome_words(failure.entry)}"
+    one = f"Workspace {alike[0].workspace} ({alike[0].url})"
+    which = one if len(alike) == 1 else count_noun(len(alike), "workspace")
+    return f"{which}: {outcome_words(alike[0])}"
 
 
 def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:

@@ -33,7 +33,7 @@ from lmsconf.render.effects_wording import (
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import count_unmanaged, every_key_change
 
-_LINE = re.compile(
+_COLORED_PARTS = re.compile(
     r"^(?P<indent>[ ]+)(?P<sign>-/\+|[+~-])(?= )"
     r"|^(?P<bold>(?:Plan:|No changes\.|Drift:|No drift\.|Apply |Workspace |Effects on people:).*)$"
     r"|^(?P<place>.*?)(?P<severity>error|warning)(?=: .*\[[\w/-]+\]$)",
@@ -45,7 +45,7 @@ _COLORS = {"+": "32", "-": "31", "~": "33", "-/+": "31", "error": "31", "warning
 
 def colorize(text: str) -> str:
     """Colour signs, severities and summary lines. Text from `escape_terminal` has no escape sequences of its own."""
-    return _LINE.sub(_painted, text)
+    return _COLORED_PARTS.sub(_painted, text)
 
 
 def _painted(match: re.Match[str]) -> str:
@@ -115,15 +115,13 @@ def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
     return (f"          {sign} {escape_terminal(item)}" for item in items)
 
 
-def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
-    """Return a problem and, on lines of its own, its hint."""
-    words = plan_wording.format_problem(problem, block_address=block_address)
-    return [indent + words, *split_lines(problem.hint, f"{indent}  ")]
-
-
-def problems_block(problems: Iterable[Problem], *, indent: str = "", block_address: Address | None = None) -> list[str]:
-    """Return problems with their hints, as one block."""
-    return [line for one in problems for line in problem_lines(one, indent=indent, block_address=block_address)]
+def problems_block(
+    problems: Iterable[Problem], *, indent: str = "", block_address: Address | None = None
+) -> Iterator[str]:
+    """Yield problems, each with its hint on lines of its own."""
+    for problem in problems:
+        yield indent + plan_wording.format_problem(problem, block_address=block_address)
+        yield from split_lines(problem.hint, f"{indent}  ")
 
 
 def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
@@ -179,7 +177,7 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
             for call in rehearsal.failed
         ),
         listed(plan_wording.REMAINING_HEADING, map(plan_wording.remaining_line, rehearsal.remaining)),
-        *map(problem_lines, rehearsal.problems),
+        *(problems_block([problem]) for problem in rehearsal.problems),
         listed(plan_wording.GROUPS_HEADING, map(plan_wording.group_line, rehearsal.memberships)),
         listed(plan_wording.ASSUMPTIONS_HEADING, map(plan_wording.assumption_line, rehearsal.assumptions)),
     ]
