@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from lmsconf.errors import ExitCode, Problem, SourceLocation
+from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import FromManifests
@@ -149,7 +149,7 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
     managed        the resources declared for this workspace, by address
     findings       the findings that count, by address
     ignored        the findings that an `ignore` entry of the project file excludes
-    base           the manifests taken as applied, None if none were given
+    base           those taken as applied, None if none were given
     not_applied    differences that only the manifests have caused since the base; they do not count
     unmanaged      live resources that are not declared; counts_unmanaged: each of these is a finding, too
     reads_all      whether the whole workspace was read, not only what the manifests are compared with; without it,
@@ -163,8 +163,6 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
     coverage: tuple[ManagedShare, ...]
     unmanaged: tuple[UnmanagedResources, ...]
     counts_unmanaged: bool
-    problems: tuple[Problem, ...]
-    base: str | None = None
     not_applied: tuple[DriftFinding, ...] = ()
     reads_all: bool = True
 

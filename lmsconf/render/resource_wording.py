@@ -27,6 +27,11 @@ from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
 Value = TypeVar("Value")
+_NOUNS: Final = {
+    **{listing: nouns for kind in KINDS.values() for listing, nouns in kind.listing_nouns.items()},
+    **{kind.name: (kind.noun, kind.plural) for kind in KINDS.values()},
+}
+"""Kind or listing → its display names, singular and plural."""
 NO_VALUE = "(none)"
 MAX_SHOWN_ITEMS = 20
 """The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
@@ -58,11 +63,8 @@ def rate_text(rate: float) -> str:
 
 def kind_nouns(kind: str) -> tuple[str, str]:
     """Return the display names of a kind or listing, singular and plural. A file may name a kind of a later version."""
-    if kind in KINDS:
-        return KINDS[kind].noun, KINDS[kind].plural
     words = kind.replace("_", " ")
-    read = (known.listing_nouns[kind] for known in KINDS.values() if kind in known.listing_nouns)
-    return next(read, (words, f"{words}s"))
+    return _NOUNS.get(kind, (words, f"{words}s"))
 
 
 def format_value(value: Json) -> str:
