@@ -18,6 +18,7 @@ from msgspec import Struct
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.control_characters import escape_invisible
 from lmsconf.model.guards import GUARD_TABLE
+from lmsconf.model.names import first_lines
 from lmsconf.model.plan import GuardResult, Plan
 
 
@@ -94,13 +95,12 @@ def _as_problem(plan: Plan, guard: Blocker) -> Problem:
 def _losses(plan: Plan) -> Iterator[str]:
     """Yield which contents most people lose, or why that is not known: a plan from a file is not shown again."""
     losses = sorted((one for one in plan.effects.contents if one.counts.lose), key=lambda one: -(one.counts.lose or 0))
-    yield from (
+    lines = [
         f"{loss.counts.lose:,} of {loss.before or 0:,} {'loses' if loss.counts.lose == 1 else 'lose'} "
         f"{escape_invisible(loss.content)}"
-        for loss in losses[:_LISTED]
-    )
-    if len(losses) > _LISTED:
-        yield f"… and {len(losses) - _LISTED:,} more contents"
+        for loss in losses
+    ]
+    yield from first_lines(lines, _LISTED, "more contents")
     if plan.effects.people.lose is None:
         yield from map(escape_invisible, plan.effects.reasons[:_LISTED])
 
@@ -138,11 +138,10 @@ def _guard(plan: Plan, guard: GuardResult) -> Blocker:
     listed = [
         f"{escape_invisible(one.message)}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes
     ]
-    more = [f"… and {len(listed) - _LISTED:,} more"] if len(listed) > _LISTED else []
     return Blocker(
         type="guard",
         name=guard.name,
         message=guard.reason or "",
         allow=guard.allow,
-        hint="\n".join([*listed[:_LISTED], *more]) or None,
+        hint="\n".join(first_lines(listed, _LISTED)) or None,
     )

@@ -16,7 +16,7 @@ from lmsconf.model.drift import (
     IgnoredFinding,
     ManagedShare,
 )
-from lmsconf.model.names import grouped
+from lmsconf.model.names import first_lines, grouped
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
 from lmsconf.render.resource_wording import (
@@ -116,8 +116,7 @@ def key_sentence(key: KeyChange) -> str:
 def _key_line(key: KeyChange) -> str:
     """Return a key in one line, with the first items of a list."""
     lists = [
-        f"{verb}: {', '.join(items[:MAX_SHOWN_ITEMS])}"
-        + (f", … and {len(items) - MAX_SHOWN_ITEMS:,} more" if len(items) > MAX_SHOWN_ITEMS else "")
+        f"{verb}: {', '.join(first_lines(items, MAX_SHOWN_ITEMS))}"
         for verb, items in (("missing", key.removed), ("extra", key.added))
         if key.is_list and items
     ]

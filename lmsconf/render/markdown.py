@@ -170,7 +170,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         ),
         _problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk in SAFE),
-        Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
+        Section(plan_wording.left_out_heading(plan), _addresses(plan.left_out), limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
     foot = markdown_macro("plan.foot", plan, digest, apply_command(plan, digest))
@@ -246,13 +246,11 @@ def _lines(nouns: tuple[str, str], lines: Iterable[str]) -> list[Entry]:
 
 
 def _unmanaged(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
-    return (
-        Section(count_unmanaged(group), list(map(_address, group.addresses)) or None, limit.folds) for group in groups
-    )
+    return (Section(count_unmanaged(group), _addresses(group.addresses) or None, limit.folds) for group in groups)
 
 
-def _address(address: Address) -> Entry:
-    return _resource(address, "parts.address", address)
+def _addresses(addresses: Iterable[Address]) -> list[Entry]:
+    return [_resource(address, "parts.address", address) for address in addresses]
 
 
 def _problems(problems: Sequence[Problem]) -> Section:

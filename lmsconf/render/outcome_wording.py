@@ -69,10 +69,9 @@ def apply_summary(report: ApplyReport) -> str:
 def verification_result(report: ApplyReport) -> str:
     """Return the result of the verification, limited to the scope that was read back."""
     verified = report.verified
-    if report.converged is None and not report.outcomes:
-        return "Nothing was sent, and the workspace was not read back."
     if report.converged is None:
-        return "The workspace was not read back, so it is not known whether it matches the manifests."
+        unread = "The workspace was not read back, so it is not known whether it matches the manifests."
+        return unread if report.outcomes else "Nothing was sent, and the workspace was not read back."
     if verified.scope is VerifyMode.TOUCHED:
         planned = f"The {count_noun(verified.resources, 'resource of this plan is', 'resources of this plan are')}"
         result = "as planned." if report.converged else f"not all as planned: {_unlike(report)}."

@@ -21,7 +21,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
+from lmsconf.model.names import count_noun, first_lines, grouped, quote_if_ambiguous
 from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
@@ -144,11 +144,6 @@ SAFE: Final = (Action.UPDATE, Action.CREATE)
 """The risks of changes that delete and remove nothing."""
 
 
-def classify_risk(change: Change) -> Action | str:
-    """Return the risk of a change: what is done, or `taken` where it removes items of lists."""
-    return "taken" if count_removed_items(change) else change.action
-
-
 def count_removed_items(change: Change) -> int:
     """Return the number of items removed from lists of an updated resource; 0 for other actions."""
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
@@ -156,7 +151,7 @@ def count_removed_items(change: Change) -> int:
 
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Action | str, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
-    groups = grouped(changes, classify_risk)
+    groups = grouped(changes, lambda change: "taken" if count_removed_items(change) else change.action)
     return {risk: groups[risk] for risk in RISKS if risk in groups}
 
 
@@ -233,9 +228,8 @@ def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
             signs = " " if key.removed and key.added else "-" if key.removed else "+"
             lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
             for sign, items in sides:
-                lines += [f"{sign}   {item}" for item in items[:most]]
-                if most is not None and len(items) > most:
-                    lines.append(f"{sign}   … and {len(items) - most:,} more")
+                shown = items if most is None else first_lines(items, most)
+                lines += [f"{sign}   {item}" for item in shown]
         # A line break in a name would end the line.
         yield from (line.replace("\n", "\\n") for line in lines)
 

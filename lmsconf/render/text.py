@@ -13,6 +13,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
+from lmsconf.model.names import first_lines
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.problem_codes import CONSENT_LEAD, blockers, consent_command
 from lmsconf.render import plan_wording
@@ -81,10 +82,8 @@ def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
-    """Yield the first resources that a plan does not change, and how many more there are."""
-    yield from (f"    {resource_title(address)}" for address in addresses[:10])
-    if len(addresses) > 10:
-        yield f"    … and {len(addresses) - 10:,} more"
+    """Return the first resources that a plan does not change, and how many more there are."""
+    return (f"    {line}" for line in first_lines(list(map(resource_title, addresses)), 10))
 
 
 def unmanaged_lines(groups: Iterable[UnmanagedResources]) -> Iterator[str]:
