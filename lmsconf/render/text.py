@@ -23,7 +23,7 @@ from lmsconf.render.effects_wording import (
     CausePlaces,
     ContentName,
     Phrase,
-    cause_counts,
+    cause_phrase,
     cause_places,
     effects_caveats,
     effects_headline,
@@ -234,8 +234,7 @@ def _phrase(phrase: Phrase) -> str:
 
 def _effects_table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
     """Yield a table whose last column are the names, which are never truncated."""
-    words = [heading.rpartition(" ") for heading in table.headings]
-    heads = ([first for first, _, _ in words], [last for _, _, last in words])
+    heads = zip(*(heading.rpartition(" ")[::2] for heading in table.headings), strict=True)
     cells = (row.cells if row.unknown is None else [""] * len(table.headings) for row in table.rows)
     first, last, *lines = table_lines([*heads, *cells], left=())
     if first:
@@ -251,9 +250,6 @@ def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator
     if row.note is not None:
         yield f"      {row.note}"
     most = 10  # people whose answers change are a cause each
-    for cause in row.causes[:most]:
-        place = "".join(places.get(cause.address, ()))
-        counted = cause_counts(cause)
-        yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
+    yield from (f"      {_phrase(cause_phrase(cause, places))}" for cause in row.causes[:most])
     if len(row.causes) > most:
         yield f"      … and {len(row.causes) - most:,} more causes"
