@@ -37,12 +37,11 @@ from lmsconf.documents.json_documents import (
 from lmsconf.documents.plan_file import blocker_json
 from lmsconf.errors import LmsconfError, Problem, Severity, shorten
 from lmsconf.model.access import AccessTestReport, AudienceReport, PersonAccess
-from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.effects import Effects
 from lmsconf.model.fleet import MOST_SHARDS, FleetEntry, FleetIndex, FleetReport
-from lmsconf.model.outcomes import ApplyReport, CallState, RecordedRun
+from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.model.time_formats import format_utc
 
@@ -82,7 +81,7 @@ def _sealed(report: ApplyReport, tool: Json) -> str:
         "started_at": report.started_at,
         "finished_at": report.finished_at,
         "meta": dict(sorted(report.meta.items())),
-        "summary": {status.value: report.count(status) for status in CallStatus},
+        "summary": to_json(report.summary),
         "outcomes": [without_keys(object_json(outcome), "unsure", "carried_out") for outcome in report.outcomes],
         "verified": {
             **without_keys(object_json(report.verified), "reason"),
@@ -308,7 +307,7 @@ def _run(run: RecordedRun) -> dict[str, Json]:
         "exit": ending.exit if ending else None,
         "verified": ending.verified.value if ending else None,
         "converged": ending.converged if ending else None,
-        "summary": {state.value: run.summary[state] for state in CallState},
+        "summary": to_json(run.summary),
         "damaged": run.damaged,
     }
 

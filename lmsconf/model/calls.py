@@ -47,11 +47,15 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class CallStatus(StrEnum):
-    """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
+    """What became of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it.
+
+    `in_flight`, in a journal only: it was sent, and its outcome is unknown.
+    """
 
     DONE = "done"
     FAILED = "failed"
     BLOCKED = "blocked"
+    IN_FLIGHT = "in_flight"
     NOT_ATTEMPTED = "not_attempted"
 
 

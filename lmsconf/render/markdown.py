@@ -292,7 +292,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *(section for _, section in _changes(report.foreign_changes, limit, f"{other_changes_heading(report)} ")),
         Section("About this run", _lines(("note", "notes"), map(": ".join, sorted(report.meta.items())))),
     ]
-    head, foot = markdown_macro("apply.head", report, list(CallStatus)), markdown_macro("apply.foot", report)
+    head, foot = markdown_macro("apply.head", report), markdown_macro("apply.foot", report)
     return _comment(comment_marker("apply", report.workspace, limit), head, sections, foot, limit)
 
 

@@ -46,13 +46,13 @@ def describe_call(call: CallOutcome) -> str:
 
 def apply_summary(report: ApplyReport) -> str:
     """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
-    done, total = report.count(CallStatus.DONE), len(report.outcomes)
+    done, total = report.summary[CallStatus.DONE], len(report.outcomes)
     calls = count_noun(total, "API call")
     if not done and (again := sum(outcome.carried_out for outcome in report.outcomes)):
         return f"Apply stopped. {again:,} of {calls} did what was planned when sent once more with other values."
     # A failed call may have been carried out, because its response was lost.
     may_have_acted = report.exit in (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, *INTERRUPTIONS)
-    if not done and report.count(CallStatus.FAILED) and may_have_acted:
+    if not done and report.summary[CallStatus.FAILED] and may_have_acted:
         return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
     if done < total:
         return f"Apply {'incomplete' if done else 'stopped before any change'}. {done:,} of {calls} done."
