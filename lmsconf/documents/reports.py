@@ -259,6 +259,16 @@ def finding_json(finding: DriftFinding) -> dict[str, Json]:
         "kind": finding.address.kind,
         "name": finding.address.name,
         **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept"),
+        "fields": [
+            {
+                "path": one.path,
+                "declared": one.before,
+                "live": one.after,
+                "missing": list(one.removed),
+                "extra": list(one.added),
+            }
+            for one in finding.fields
+        ],
         "candidates": [without_keys(object_json(candidate), "is_earlier_name") for candidate in finding.candidates],
         "changed_by": edit.by if edit else None,
         "changed_at": edit.at if edit else None,

@@ -17,14 +17,13 @@ from lmsconf.model.drift import (
     DriftFinding,
     DriftReport,
     DriftState,
-    FieldDrift,
     IgnoredFinding,
     IgnoreRule,
     LastEdit,
     ManagedShare,
 )
 from lmsconf.model.names import grouped, matches_pattern
-from lmsconf.model.plan import Action, Change, Plan, PossibleRename, RenameCandidate
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, PossibleRename, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.rename_detection import CLOSE, POSSIBLE
 
@@ -291,9 +290,9 @@ def to_finding(
         source=change.source,
         declared=change.after,
         live=change.before,
-        # What the plan would add is missing, what it would remove is extra.
+        # What the plan would add was removed, and the other way round.
         fields=tuple(
-            FieldDrift(path=one.path, declared=one.after, live=one.before, missing=one.added, extra=one.removed)
+            FieldChange(path=one.path, before=one.after, after=one.before, added=one.removed, removed=one.added)
             for one in change.fields
         ),
         reason=change.reason,

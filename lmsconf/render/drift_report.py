@@ -101,10 +101,11 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
 
 
 def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
-    """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
-    for one in finding.fields:
-        note = counted_items((one.missing, "missing in the workspace"), (one.extra, "not in the manifests"))
-        yield key_change(one.path, (one.declared, one.live), one.missing, one.extra, note)
+    """Return the keys of a finding: `removed` is the declared side, `added` the live side."""
+    return (
+        key_change(one, (one.removed, "missing in the workspace"), (one.added, "not in the manifests"))
+        for one in finding.fields
+    )
 
 
 def key_sentence(key: KeyChange) -> str:

@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import count_noun, first_lines, grouped, quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
@@ -184,9 +184,7 @@ def every_key_change(change: Change) -> Iterator[KeyChange]:
         case Action.DELETE:
             yield from (KeyChange(key, words, is_list=many) for key, words, many in _whole(change, change.before))
         case _:
-            for one in change.fields:
-                note = counted_items((one.added, "added"), (one.removed, "removed"))
-                yield key_change(one.path, (one.before, one.after), one.removed, one.added, note)
+            yield from (key_change(one, (one.added, "added"), (one.removed, "removed")) for one in change.fields)
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], bool]]:
@@ -198,14 +196,12 @@ def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], b
             yield path, items or (format_value(value),), bool(items)
 
 
-def key_change(
-    path: str, values: tuple[Json, Json], removed: Sequence[Json], added: Sequence[Json], note: str
-) -> KeyChange:
-    """Return a key with its two values, or of a list with the items of either side and their counts."""
-    if removed or added:
-        return KeyChange(path, tuple(map(format_item, removed)), tuple(map(format_item, added)), note, is_list=True)
-    before, after = map(format_value, values)
-    return KeyChange(path, (before,), (after,))
+def key_change(one: FieldChange, *counted: tuple[Sequence[object], str]) -> KeyChange:
+    """Return a key with its two values, or of a list with the items of either side. counted: items, and their words."""
+    if not (one.removed or one.added):
+        return KeyChange(one.path, (format_value(one.before),), (format_value(one.after),))
+    removed, added = (tuple(map(format_item, items)) for items in (one.removed, one.added))
+    return KeyChange(one.path, removed, added, counted_items(*counted), is_list=True)
 
 
 def counted_items(*parts: tuple[Sequence[object], str]) -> str:
