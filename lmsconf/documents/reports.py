@@ -40,7 +40,7 @@ from lmsconf.model.access import AccessTestReport, AudienceReport, PersonAccess
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.effects import Effects
-from lmsconf.model.fleet import MOST_SHARDS, FleetEntry, FleetIndex, FleetReport
+from lmsconf.model.fleet import MOST_SHARDS, FleetEntry, FleetIndex
 from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.model.time_formats import format_utc
@@ -163,7 +163,7 @@ def load_fleet_index(text: str, signing_key: bytes | None = None) -> FleetIndex:
             "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY).",
         )
     try:
-        index = from_json(document, FleetIndex)
+        index = from_json(without_keys(document, "shared"), FleetIndex)
         refuse_missing(document["workspaces"], [entry_json(entry) for entry in index.entries], "workspaces")
         if index.shard is not None and not 1 <= index.shard.number <= index.shard.of <= MOST_SHARDS:
             raise ValueError(f"there is no shard {shorten(str(index.shard))}")
@@ -189,11 +189,11 @@ def plan_gitlab(plan: Plan) -> str:
     return json.dumps({"create": created, "update": counts.update, "delete": deleted}) + "\n"
 
 
-def fleet_json(report: FleetReport) -> str:
+def fleet_json(report: FleetIndex) -> str:
     """Return the document `lmsconf.fleet/1` with `shared`: which changes are the same in which workspaces."""
     return render_json(
         {
-            **index_json(report.index),
+            **index_json(report),
             "shared": [
                 {
                     "workspaces": list[Json](one.workspaces),
@@ -223,7 +223,7 @@ def drift_json(drift: DriftReport) -> str:
             "summary": drift_summary_json(drift),
             "findings": [finding_json(finding) for finding in drift.findings],
             "not_applied": [finding_json(finding) for finding in drift.not_applied],
-            "ignored": [{**finding_json(one.finding), "ignored_by": to_json(one.entry)} for one in drift.ignored],
+            "ignored": [{**finding_json(one), "ignored_by": to_json(one.ignored_by)} for one in drift.ignored],
             "coverage": [
                 {
                     "kind": share.kind,
@@ -258,7 +258,7 @@ def finding_json(finding: DriftFinding) -> dict[str, Json]:
         "address": finding.address,
         "kind": finding.address.kind,
         "name": finding.address.name,
-        **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept"),
+        **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept", "ignored_by"),
         "fields": [
             {
                 "path": one.path,

@@ -85,6 +85,7 @@ class DriftFinding(Struct, frozen=True, kw_only=True):
     unapplied   the keys in which only the manifests have changed since the base
     restore     the shell command that makes the workspace match the manifests; None if there is none
     accept      the shell command that makes the manifests match the workspace; None if there is none
+    ignored_by  the entry that excludes it, so that it does not count; None if none does
     """
 
     address: Address
@@ -103,13 +104,7 @@ class DriftFinding(Struct, frozen=True, kw_only=True):
     edit: LastEdit | None = None
     restore: str | None = None
     accept: str | None = None
-
-
-class IgnoredFinding(Struct, frozen=True, kw_only=True):
-    """A finding that does not count, and the entry that excludes it."""
-
-    finding: DriftFinding
-    entry: IgnoreRule
+    ignored_by: IgnoreRule | None = None
 
 
 class ManagedShare(Struct, frozen=True, kw_only=True):
@@ -146,7 +141,7 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
 
     managed: tuple[Address, ...]
     findings: tuple[DriftFinding, ...]
-    ignored: tuple[IgnoredFinding, ...]
+    ignored: tuple[DriftFinding, ...]
     coverage: tuple[ManagedShare, ...]
     unmanaged: tuple[UnmanagedResources, ...]
     counts_unmanaged: bool

@@ -92,13 +92,28 @@ class FleetShard(Struct, frozen=True, kw_only=True):
         return f"{self.number}/{self.of}"
 
 
+class SharedChanges(Struct, frozen=True, kw_only=True):
+    """Changes that the plans of the same workspaces have, and no others.
+
+    one_each: instead, each workspace has one of the changes, in the same order, and they are equal but for their names.
+    """
+
+    changes: tuple[Change, ...]
+    workspaces: tuple[str, ...]
+    one_each: bool = False
+
+
 class FleetIndex(Struct, frozen=True, kw_only=True, rename={"entries": "workspaces"}):
-    """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet."""
+    """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet.
+
+    shared: the changes of its plans by the workspaces that share them, the most common first; not in the file.
+    """
 
     action: FleetAction
     created_at: str
     entries: tuple[FleetEntry, ...]
     shard: FleetShard | None = None
+    shared: tuple[SharedChanges, ...] = ()
 
     @property
     def failed(self) -> tuple[FleetEntry, ...]:
@@ -109,17 +124,6 @@ class FleetIndex(Struct, frozen=True, kw_only=True, rename={"entries": "workspac
     def exit(self) -> ExitCode:
         """The exit code of the whole: of those of the workspaces, the one with the highest precedence."""
         return ExitCode.worst([entry.exit for entry in self.entries])
-
-
-class SharedChanges(Struct, frozen=True, kw_only=True):
-    """Changes that the plans of the same workspaces have, and no others.
-
-    one_each: instead, each workspace has one of the changes, in the same order, and they are equal but for their names.
-    """
-
-    changes: tuple[Change, ...]
-    workspaces: tuple[str, ...]
-    one_each: bool = False
 
 
 def group_failures(entries: Iterable[FleetEntry]) -> list[list[FleetEntry]]:
@@ -141,10 +145,3 @@ def group_blocked(entries: Iterable[FleetEntry]) -> list[list[FleetEntry]]:
     """Group the workspaces in which the same stops an apply; what stops most of them first."""
     stopped = (entry for entry in entries if entry.blocked and not entry.failed)
     return sorted(grouped(stopped, lambda entry: tuple(map(str, entry.blocked))).values(), key=len, reverse=True)
-
-
-class FleetReport(Struct, frozen=True, kw_only=True):
-    """An index, with the changes of its plans grouped by the workspaces that share them, the most common first."""
-
-    index: FleetIndex
-    shared: tuple[SharedChanges, ...] = ()

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId, shell_quoted
@@ -17,7 +18,6 @@ from lmsconf.model.drift import (
     DriftFinding,
     DriftReport,
     DriftState,
-    IgnoredFinding,
     IgnoreRule,
     LastEdit,
     ManagedShare,
@@ -68,7 +68,7 @@ def make_drift(
         manifests_files=plan.manifests_files,
         managed=tuple(sorted(resource.address for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
-        ignored=tuple(IgnoredFinding(finding=one, entry=rule) for one, rule in matching if rule is not None),
+        ignored=tuple(replace(one, ignored_by=rule) for one, rule in matching if rule is not None),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,

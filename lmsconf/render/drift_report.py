@@ -13,7 +13,6 @@ from lmsconf.model.drift import (
     DriftFinding,
     DriftReport,
     DriftState,
-    IgnoredFinding,
     ManagedShare,
 )
 from lmsconf.model.names import first_lines, grouped
@@ -153,10 +152,11 @@ def remedy_script(finding: DriftFinding) -> str:
     return "\n".join(f"# {does}\n{run.replace(chr(10), chr(92) + 'n')}" for _, does, run in remedies(finding))
 
 
-def ignored_sentence(ignored: IgnoredFinding) -> str:
-    """`group/UI tests has drifted. Ignored until 2027-01-01: …`."""
-    until = f" until {ignored.entry.until}" if ignored.entry.until else ""
-    return f"{finding_headline(ignored.finding)}. Ignored{until}: {ignored.entry.reason}"
+def ignored_sentence(finding: DriftFinding) -> str:
+    """`group/UI tests has drifted. Ignored until 2027-01-01: …`; empty for a finding that counts."""
+    if (entry := finding.ignored_by) is None:
+        return ""
+    return f"{finding_headline(finding)}. Ignored{f' until {entry.until}' if entry.until else ''}: {entry.reason}"
 
 
 def managed_share(counts: ManagedShare) -> str:
@@ -197,7 +197,7 @@ def junit_suites(drift: DriftReport) -> Mapping[str, Sequence[tuple[Address, str
     cases: list[tuple[Address, str, object]] = [
         *((one.address, "finding", one) for one in drift.findings),
         *((one.address, "not applied", one) for one in drift.not_applied),
-        *((one.finding.address, "ignored", one) for one in drift.ignored),
+        *((one.address, "ignored", one) for one in drift.ignored),
         *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
     ]
     failing = {address for address, _, _ in cases}

@@ -20,7 +20,7 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftReport
-from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
+from lmsconf.model.fleet import FleetIndex, SharedChanges, group_blocked, group_failures
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
@@ -316,7 +316,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
         ),
         Section(
             "Ignored by the project file",
-            [_resource(one.finding.address, "parts.line", ignored_sentence(one)) for one in drift.ignored],
+            [_resource(one.address, "parts.line", ignored_sentence(one)) for one in drift.ignored],
             limit.folds,
         ),
         *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
@@ -325,9 +325,9 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     return _comment(comment_marker("drift", drift.workspace, limit), head, sections, foot, limit)
 
 
-def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
+def fleet_markdown(report: FleetIndex, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render the results of a fleet: failures first, then the changes that workspaces share."""
-    entries, action = report.index.entries, report.index.action
+    entries, action = report.entries, report.action
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
     shared = [_shared(one, len(entries), limit) for one in report.shared]
     # At most half of a comment is headings of changes.

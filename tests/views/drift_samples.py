@@ -32,7 +32,7 @@ def _report(name: str, managed: Iterable[Address]) -> DriftReport:
         "reads_all": said["read"] == "everything",
         "findings": list(map(_finding, said["findings"])),
         "not_applied": list(map(_finding, said["not_applied"])),
-        "ignored": [{"finding": _finding(one), "entry": one["ignored_by"]} for one in said["ignored"]],
+        "ignored": list(map(_finding, said["ignored"])),
     }
     return replace(from_json(values, DriftReport), managed=tuple(sorted(managed)))
 
