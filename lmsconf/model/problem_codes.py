@@ -111,13 +111,6 @@ def consent_command(plan: Plan) -> str | None:
     return " ".join([plan.command, *allowances(plan.guards)]) if tripped else None
 
 
-def reviewed_consent(plan: Plan) -> str | None:
-    """Return the line of the project file that allows the same, but for its date; None if no guard tripped."""
-    given = [(guard.allow or "").partition("=") for guard in plan.guards if guard.tripped]
-    entries = [f"{{{name}: {number}, reason: …, until: YYYY-MM-DD}}" for name, _, number in given]
-    return f"allow: [{', '.join(entries)}]" if entries else None
-
-
 def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
     """Yield `--allow removals=45` for each guard that is tripped or was allowed so, not by the project file."""
     given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")

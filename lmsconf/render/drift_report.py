@@ -147,11 +147,6 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
     return (f"{way}{command}" for way, _, command in remedies(finding))
 
 
-def remedy_script(finding: DriftFinding) -> str:
-    """Return the remedies as shell commands below comments; empty if there is none."""
-    return "\n".join(f"# {does}\n{run.replace(chr(10), chr(92) + 'n')}" for _, does, run in remedies(finding))
-
-
 def ignored_sentence(finding: DriftFinding) -> str:
     """`group/UI tests has drifted. Ignored until 2027-01-01: …`; empty for a finding that counts."""
     if (entry := finding.ignored_by) is None:
