@@ -17,10 +17,9 @@ from lmsconf.documents.json_documents import TOOL, change_json, escape_in_string
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
-from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import exact_pattern, grouped, nearest_names, normalize_email
-from lmsconf.model.outcomes import JournalHeader, RecordedRun
+from lmsconf.model.outcomes import CallState, JournalHeader, RecordedRun
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.selection import canonical_pattern, resolve_pattern
@@ -35,23 +34,23 @@ class RecordedChange(Struct, frozen=True, kw_only=True):
 
     run: RecordedRun
     address: Address
-    states: Sequence[CallStatus]
+    states: Sequence[CallState]
     change: Change | None = None
     why_no_plan: str | None = None
 
     @property
     def result(self) -> Literal["done", "failed", "unknown", "not_attempted"]:
         """What became of it, by the states of its calls. unknown: one of them may have been carried out."""
-        if CallStatus.IN_FLIGHT in self.states:
+        if CallState.IN_FLIGHT in self.states:
             return "unknown"
-        if all(state is CallStatus.NOT_ATTEMPTED for state in self.states):
+        if all(state is CallState.NOT_ATTEMPTED for state in self.states):
             return "not_attempted"
         return "done" if self.done == len(self.states) else "failed"
 
     @property
     def done(self) -> int:
         """How many of its calls were done."""
-        return self.states.count(CallStatus.DONE)
+        return self.states.count(CallState.DONE)
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -186,12 +185,12 @@ def _field(field: FieldChange, is_person: Callable[[Json], bool]) -> FieldChange
     return None
 
 
-def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallStatus]:
+def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallState]:
     """Return what became of each call of a change."""
     # A change that the service makes itself follows the change that causes it.
     at = change.goes_with if change.is_effect and change.goes_with is not None else change.address
     recorded = {call.call: call.effect for call in run.calls}
-    return [recorded.get(call.id, CallStatus.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
+    return [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
 
 
 def history_text(history: History) -> str:

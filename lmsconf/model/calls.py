@@ -53,15 +53,11 @@ class Step(ApiCall, frozen=True, kw_only=True):
 
 
 class CallStatus(StrEnum):
-    """What became of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it.
-
-    `in_flight`, in a journal only: it was sent, and its outcome is unknown.
-    """
+    """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
 
     DONE = "done"
     FAILED = "failed"
     BLOCKED = "blocked"
-    IN_FLIGHT = "in_flight"
     NOT_ATTEMPTED = "not_attempted"
 
 

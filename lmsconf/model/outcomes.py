@@ -118,21 +118,31 @@ class ApplyReport(OfWorkspace, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> Mapping[CallStatus, int]:
-        """The number of calls with each status that a report can have."""
-        statuses = [status for status in CallStatus if status is not CallStatus.IN_FLIGHT]
-        return {status: sum(outcome.status is status for outcome in self.outcomes) for status in statuses}
+        """The number of calls with each status."""
+        return {status: sum(outcome.status is status for outcome in self.outcomes) for status in CallStatus}
+
+
+class CallState(StrEnum):
+    """The recorded state of a call. `in_flight`: it was sent, and its outcome is unknown."""
+
+    DONE = CallStatus.DONE.value
+    FAILED = CallStatus.FAILED.value
+    BLOCKED = CallStatus.BLOCKED.value
+    IN_FLIGHT = "in_flight"
+    NOT_ATTEMPTED = CallStatus.NOT_ATTEMPTED.value
 
 
 class RecordedCall(CallOutcome, frozen=True, kw_only=True):
     """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost."""
 
+    status: CallState  # type: ignore[assignment]  # it may also be in flight
     begun: datetime | None = None
     ended: datetime | None = None
 
     @property
-    def effect(self) -> CallStatus:
+    def effect(self) -> CallState:
         """Its state in the workspace: done also if it was carried out with other values."""
-        return CallStatus.DONE if self.carried_out else self.status
+        return CallState.DONE if self.carried_out else self.status
 
 
 class ChainLink(Struct, frozen=True, kw_only=True):
@@ -236,22 +246,22 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     journal: Path | None = None
 
     @property
-    def summary(self) -> Mapping[CallStatus, int]:
+    def summary(self) -> Mapping[CallState, int]:
         """The number of calls in each state."""
-        counts = {state: sum(call.status is state for call in self.calls) for state in CallStatus}
+        counts = {state: sum(call.status is state for call in self.calls) for state in CallState}
         if self.opening is not None:
             # A run that was cut short records nothing about the calls that it did not reach.
-            counts[CallStatus.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
+            counts[CallState.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
         return counts
 
     @property
     def in_flight(self) -> tuple[RecordedCall, ...]:
         """The calls with an unknown outcome: the run was cut short, or their responses were lost."""
-        return tuple(call for call in self.calls if call.status is CallStatus.IN_FLIGHT)
+        return tuple(call for call in self.calls if call.status is CallState.IN_FLIGHT)
 
     @property
     def unconfirmed_creations(self) -> tuple[RecordedCall, ...]:
         """The creations that were done, but not confirmed by reading back."""
         if self.ending is not None and self.ending.seen:
             return ()
-        return tuple(call for call in self.calls if call.effect is CallStatus.DONE and is_creation(call.operation))
+        return tuple(call for call in self.calls if call.effect is CallState.DONE and is_creation(call.operation))

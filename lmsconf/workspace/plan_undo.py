@@ -21,12 +21,12 @@ from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind, required_keys
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import CallStatus, Report, is_creation
+from lmsconf.model.calls import Report, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.guards import Policy
 from lmsconf.model.lint_codes import RULES, LintLevel
-from lmsconf.model.outcomes import RecordedRun
+from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadScope
@@ -68,7 +68,7 @@ def _creations(later: RecordedRun, undone: RecordedRun) -> list[tuple[Address, R
     done = [
         call
         for call in later.calls
-        if is_creation(call.operation) and call.effect in (CallStatus.DONE, CallStatus.IN_FLIGHT)
+        if is_creation(call.operation) and call.effect in (CallState.DONE, CallState.IN_FLIGHT)
     ]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
         return []

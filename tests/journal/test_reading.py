@@ -20,9 +20,8 @@ from lmsconf.documents.journal.journal_reader import (
     seen_values,
 )
 from lmsconf.errors import LmsconfError
-from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.outcomes import RecordedCall, RecordedRun
+from lmsconf.model.outcomes import CallState, RecordedCall, RecordedRun
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def _weaker(run: RecordedRun, whole: RecordedRun) -> bool:
 
 
 def _told(call: RecordedCall, truth: RecordedCall) -> bool:
-    if call.status is CallStatus.IN_FLIGHT:
+    if call.status is CallState.IN_FLIGHT:
         return (call.begun, call.ended, call.id) == (truth.begun, None, None)
     return (call.status, call.ended, call.id) == (truth.status, truth.ended, truth.id)
 

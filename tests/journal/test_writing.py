@@ -21,7 +21,7 @@ from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.calls import Call, CallStatus, RunProgress
-from lmsconf.model.outcomes import CallOutcome
+from lmsconf.model.outcomes import CallOutcome, CallState
 from lmsconf.support.secrets import register_secret
 
 
@@ -132,7 +132,7 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
             journal.record_intent(call)
             journal.record_outcome(failed(call, unsure=unsure))
     run = parse_journal("left", journal.path.read_bytes())
-    assert [call.status for call in run.calls] == [CallStatus.IN_FLIGHT, CallStatus.FAILED]
+    assert [call.status for call in run.calls] == [CallState.IN_FLIGHT, CallState.FAILED]
     assert [call.call for call in run.in_flight] == [plan.calls[0].id]
 
 
@@ -234,4 +234,4 @@ def test_a_run_that_dies_leaves_its_calls_in_flight(scene: JournalProject) -> No
         execute(workspace, plan, meta={}, journal=journal)
     run = parse_journal("left", journal.path.read_bytes())
     assert [call.operation for call in run.in_flight] == ["smart-groups.create"]
-    assert (run.ending, run.summary[CallStatus.DONE]) == (None, CALLS - 1)
+    assert (run.ending, run.summary[CallState.DONE]) == (None, CALLS - 1)

@@ -38,10 +38,10 @@ from lmsconf.documents.journal.journal_folder import (
 )
 from lmsconf.documents.json_documents import from_json
 from lmsconf.errors import LmsconfError
-from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import (
+    CallState,
     ChainLink,
     JournalHeader,
     RecordedCall,
@@ -121,7 +121,7 @@ def parse_journal(name: str, content: bytes) -> RecordedRun:
                 case {"event": "seen", "key": str(key), "value": str(value)}:
                     seen[key] = value
                 case {"event": "intent"}:
-                    sent = from_json({**entry, "status": CallStatus.IN_FLIGHT.value}, RecordedCall)
+                    sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
                     calls[sent.call] = replace(sent, begun=at)
                 case {"event": "outcome"}:
                     ended = from_json(entry, RecordedCall)

@@ -39,11 +39,12 @@ from lmsconf.documents.journal.journal_reader import (
 from lmsconf.documents.json_documents import object_json, without_keys
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import (
     ApplyReport,
     CallOutcome,
+    CallState,
     JournalHeader,
     ManifestsCommit,
     SnapshotDigest,
@@ -175,7 +176,7 @@ class Journal(AbstractContextManager["Journal"]):
                 "event": "outcome",
                 **_named(outcome),
                 # A call with an unknown result may have been carried out: the next run treats it as in flight.
-                "status": CallStatus.IN_FLIGHT.value if is_unknown else outcome.status.value,
+                "status": CallState.IN_FLIGHT.value if is_unknown else outcome.status.value,
                 "reason": outcome.reason and redact_secrets(outcome.reason),
                 "id": outcome.id,
                 **({"carried_out": True} if outcome.carried_out else {}),

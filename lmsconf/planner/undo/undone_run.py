@@ -15,10 +15,10 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, Kind
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallStatus, calls_by_address, is_creation
+from lmsconf.model.calls import Call, calls_by_address, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import normalize_name
-from lmsconf.model.outcomes import RecordedRun
+from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
 
@@ -123,8 +123,8 @@ class RunToUndo:
         self.digest = recorded.opening.digest if recorded.opening is not None else ""
         self.recreated, self.unsure = recreated or {}, unsure
         self._ids = {call.call: RemoteId(call.id) for call in recorded.calls if call.id}
-        self._done = {call.call for call in recorded.calls if call.effect is CallStatus.DONE}
-        self._begun = self._done | {call.call for call in recorded.calls if call.effect is CallStatus.IN_FLIGHT}
+        self._done = {call.call for call in recorded.calls if call.effect is CallState.DONE}
+        self._begun = self._done | {call.call for call in recorded.calls if call.effect is CallState.IN_FLIGHT}
         self._calls = calls_by_address(plan.calls)
 
     def calls(self, change: Change) -> list[Call]:
