@@ -218,7 +218,7 @@ def rehearse_on(
         ),
         taken_at=snapshot.taken_at,
         calls=len(plan.calls),
-        done=report.count(CallStatus.DONE),
+        done=report.summary[CallStatus.DONE],
         failed=failed,
         # What a plan says of such a change is said of the plan itself.
         remaining=tuple(replace(change, problems=()) for change in remaining),

@@ -359,7 +359,7 @@ class EventWriter:
             {
                 "workspace": {"name": report.workspace, "url": report.url},
                 "digest": report.plan_digest,
-                "summary": {status.value: report.count(status) for status in CallStatus},
+                "summary": {status.value: number for status, number in report.summary.items()},
                 "verified": report.verified.scope.value,
                 "converged": report.converged,
             },

@@ -201,7 +201,7 @@ def apply(
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.tasks import begun_plans
     from lmsconf.fleet.waves import apply_waves, make_waves, read_applied, refuse_fleet_guards
-    from lmsconf.model.fleet import FleetAction, FleetReport
+    from lmsconf.model.fleet import FleetAction
     from lmsconf.model.guards import parse_consents
     from lmsconf.model.names import count_noun
     from lmsconf.render import FLEET_VIEWS
@@ -216,7 +216,7 @@ def apply(
     refuse_fleet_guards(planned, run.project.fleet_guards, consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves])
     if not auto_approve:
-        write_stderr(fleet_headline(FleetReport(index=planned)))
+        write_stderr(fleet_headline(planned))
         sizes = (f"{selector} ({count_noun(len(wave), 'workspace')})" for selector, wave in waves.items())
         write_stderr(f"Waves: {', then '.join(sizes)}.")
         require_consent("Apply these plans?")
@@ -240,7 +240,7 @@ def apply(
         max_failures=run.project.max_failures if max_failures is None else max_failures,
         created_at=run.now,
     )
-    output.show(FLEET_VIEWS, FleetReport(index=index))
+    output.show(FLEET_VIEWS, index)
     return index.exit
 
 
@@ -278,7 +278,6 @@ def _run(
             write_index(folder, index, key)
         report = read_report(folder, index, key)
         if out is None:  # the files are deleted with their folder
-            unsaved = tuple(replace(entry, file=None) for entry in index.entries)
-            report = replace(report, index=replace(index, entries=unsaved))
+            report = replace(report, entries=tuple(replace(entry, file=None) for entry in index.entries))
         output.show(FLEET_VIEWS, report)
     return index.exit

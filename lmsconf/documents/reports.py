@@ -37,12 +37,11 @@ from lmsconf.documents.json_documents import (
 from lmsconf.documents.plan_file import blocker_json
 from lmsconf.errors import LmsconfError, Problem, Severity, shorten
 from lmsconf.model.access import AccessTestReport, AudienceReport, PersonAccess
-from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.effects import Effects
-from lmsconf.model.fleet import MOST_SHARDS, FleetEntry, FleetIndex, FleetReport
-from lmsconf.model.outcomes import ApplyReport, CallState, RecordedRun
+from lmsconf.model.fleet import MOST_SHARDS, FleetEntry, FleetIndex
+from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Plan
 from lmsconf.model.time_formats import format_utc
 
@@ -82,7 +81,7 @@ def _sealed(report: ApplyReport, tool: Json) -> str:
         "started_at": report.started_at,
         "finished_at": report.finished_at,
         "meta": dict(sorted(report.meta.items())),
-        "summary": {status.value: report.count(status) for status in CallStatus},
+        "summary": to_json(report.summary),
         "outcomes": [without_keys(object_json(outcome), "unsure", "carried_out") for outcome in report.outcomes],
         "verified": {
             **without_keys(object_json(report.verified), "reason"),
@@ -164,7 +163,7 @@ def load_fleet_index(text: str, signing_key: bytes | None = None) -> FleetIndex:
             "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY).",
         )
     try:
-        index = from_json(document, FleetIndex)
+        index = from_json(without_keys(document, "shared"), FleetIndex)
         refuse_missing(document["workspaces"], [entry_json(entry) for entry in index.entries], "workspaces")
         if index.shard is not None and not 1 <= index.shard.number <= index.shard.of <= MOST_SHARDS:
             raise ValueError(f"there is no shard {shorten(str(index.shard))}")
@@ -190,11 +189,11 @@ def plan_gitlab(plan: Plan) -> str:
     return json.dumps({"create": created, "update": counts.update, "delete": deleted}) + "\n"
 
 
-def fleet_json(report: FleetReport) -> str:
+def fleet_json(report: FleetIndex) -> str:
     """Return the document `lmsconf.fleet/1` with `shared`: which changes are the same in which workspaces."""
     return render_json(
         {
-            **index_json(report.index),
+            **index_json(report),
             "shared": [
                 {
                     "workspaces": list[Json](one.workspaces),
@@ -224,7 +223,7 @@ def drift_json(drift: DriftReport) -> str:
             "summary": drift_summary_json(drift),
             "findings": [finding_json(finding) for finding in drift.findings],
             "not_applied": [finding_json(finding) for finding in drift.not_applied],
-            "ignored": [{**finding_json(one.finding), "ignored_by": to_json(one.entry)} for one in drift.ignored],
+            "ignored": [{**finding_json(one), "ignored_by": to_json(one.ignored_by)} for one in drift.ignored],
             "coverage": [
                 {
                     "kind": share.kind,
@@ -259,7 +258,17 @@ def finding_json(finding: DriftFinding) -> dict[str, Json]:
         "address": finding.address,
         "kind": finding.address.kind,
         "name": finding.address.name,
-        **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept"),
+        **without_keys(object_json(finding), "edit", "goes_along", "restore", "accept", "ignored_by"),
+        "fields": [
+            {
+                "path": one.path,
+                "declared": one.before,
+                "live": one.after,
+                "missing": list(one.removed),
+                "extra": list(one.added),
+            }
+            for one in finding.fields
+        ],
         "candidates": [without_keys(object_json(candidate), "is_earlier_name") for candidate in finding.candidates],
         "changed_by": edit.by if edit else None,
         "changed_at": edit.at if edit else None,
@@ -308,7 +317,7 @@ def _run(run: RecordedRun) -> dict[str, Json]:
         "exit": ending.exit if ending else None,
         "verified": ending.verified.value if ending else None,
         "converged": ending.converged if ending else None,
-        "summary": {state.value: run.summary[state] for state in CallState},
+        "summary": to_json(run.summary),
         "damaged": run.damaged,
     }
 

@@ -21,7 +21,7 @@ from lmsconf.errors import LmsconfError, UsageError, refuse_if
 from lmsconf.fleet.fleet_run import fleet_index, make_folder, read_index, selection_digest, write_index
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.fleet import FleetAction, FleetIndex, FleetReport, FleetShard, SharedChanges
+from lmsconf.model.fleet import FleetAction, FleetIndex, FleetShard, SharedChanges
 from lmsconf.model.names import grouped
 from lmsconf.model.plan import FULL_UNDO, Change
 from lmsconf.render.jinja import template_text
@@ -179,10 +179,10 @@ _DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
 """Keys of a change that differ between workspaces although the same thing changes."""
 
 
-def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetReport:
+def read_report(folder: Path, index: FleetIndex, key: bytes | None) -> FleetIndex:
     """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
-    return FleetReport(
-        index=index,
+    return replace(
+        index,
         shared=group_changes(
             (entry.workspace, load_file(folder / entry.file, loads, key).changes)
             for entry in index.entries

@@ -207,7 +207,7 @@ class TaskRunner:
         )
         if task.attempt == 1:
             report, _ = apply_safely(project.settings, source_of_saved_plan(plan), options, ApplyEvents())
-            done = report.count(CallStatus.DONE)
+            done = report.summary[CallStatus.DONE]
         else:
             report, done = apply_again(project.settings, plan, options, has_journals=task.has_journals)
         return replace(
@@ -292,7 +292,7 @@ def apply_again(
         return PreparedPlan(plan=rest, needs_staleness_check=False)
 
     report = _once_unlocked(settings, prepare, replace(options, digest=None))
-    return replace(report, plan_digest=digest), len(plan.calls) - left + report.count(CallStatus.DONE)
+    return replace(report, plan_digest=digest), len(plan.calls) - left + report.summary[CallStatus.DONE]
 
 
 def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions) -> ApplyReport:

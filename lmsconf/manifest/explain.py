@@ -27,7 +27,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
-from lmsconf.model.problem_codes import MEANINGS, meaning_of
+from lmsconf.model.problem_codes import meaning_of, meanings
 
 _OF_PROJECT: Final = f"key of {PROJECT_FILE}: "
 
@@ -78,7 +78,7 @@ def explain(key_path: str) -> KeyExplanation:
                 path="codes",
                 type="codes of problems",
                 meaning="",
-                keys=tuple(_key(code, "problem", text) for code, text in MEANINGS.items()),
+                keys=tuple(_key(code, "problem", text) for code, text in meanings().items()),
             )
         case "" | "manifest":
             return KeyExplanation(
@@ -103,7 +103,7 @@ def explainable(begun: str) -> Iterator[str]:
     if dot:
         yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
     else:
-        yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *MEANINGS)
+        yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *meanings())
 
 
 def _explain_key(key_path: str) -> KeyExplanation:
@@ -207,7 +207,7 @@ def _unknown(word: str, path: tuple[str, ...], known: Sequence[str]) -> UsageErr
     if path:
         message, hint = f"{'.'.join(path)} has no key", known_names(known) if known else "It has no keys."
     elif "/" in word:
-        message, hint, known = "there is no code", "`lmsconf explain codes` lists the codes.", [*MEANINGS]
+        message, hint, known = "there is no code", "`lmsconf explain codes` lists the codes.", [*meanings()]
     else:
         message, hint = "there is no kind, section or key", "`lmsconf explain` lists what can be explained."
     return UsageError(f'{message} "{shorten(word)}"', hint=did_you_mean(word, known) or hint)

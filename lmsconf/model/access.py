@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -160,6 +161,16 @@ class AccessClaim(StrEnum):
     HAS_NOT = "has_not"
 
 
+_STATEMENTS: Final = {
+    AccessClaim.ALL: "all of {0} have {test.content}{mandatory}",
+    AccessClaim.NONE: "none of {0} has {test.content}",
+    AccessClaim.SIZE: "the size of {0} is {test.size}",
+    AccessClaim.DISJOINT: "nobody is in both {0} and {1}",
+    AccessClaim.HAS: "{0} has {test.content}",
+    AccessClaim.HAS_NOT: "{0} does not have {test.content}",
+}
+
+
 class AccessTest(InWorkspaces, frozen=True, kw_only=True):
     """One entry under `tests:`.
 
@@ -186,20 +197,8 @@ class AccessTest(InWorkspaces, frozen=True, kw_only=True):
     @property
     def statement(self) -> str:
         """What it says: `all of group/Sales have GDPR basics, mandatory`."""
-        first, content = self.audiences[0], self.content
-        match self.claim:
-            case AccessClaim.ALL:
-                return f"all of {first} have {content}{', mandatory' if self.mandatory else ''}"
-            case AccessClaim.NONE:
-                return f"none of {first} has {content}"
-            case AccessClaim.SIZE:
-                return f"the size of {first} is {self.size}"
-            case AccessClaim.DISJOINT:
-                return f"nobody is in both {first} and {self.audiences[1]}"
-            case AccessClaim.HAS:
-                return f"{first} has {content}"
-            case AccessClaim.HAS_NOT:
-                return f"{first} does not have {content}"
+        mandatory = ", mandatory" if self.mandatory else ""
+        return _STATEMENTS[self.claim].format(*self.audiences, test=self, mandatory=mandatory)
 
     @property
     def size(self) -> str:

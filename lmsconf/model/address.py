@@ -22,7 +22,8 @@ _ESCAPED = re.compile(r"\\| ->(?= |$)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _TYPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00[0-9a-f]{6})|(.))", re.DOTALL)
 _LONE = re.compile(r"(\\(?:[\\/]| ->(?=[ *?\[]|$)))|\\")
-_SHORT: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_SHORT: Final = {"n": "\n", "r": "\r", "t": "\t", "/": "/", "*": "[*]", "?": "[?]", "[": "[[]"}
+"""What is behind a backslash → what is meant."""
 
 
 def escape(name: str) -> str:
@@ -52,13 +53,10 @@ def double_lone_backslashes(pattern: str) -> str:
 
 
 def _decoded(match: re.Match[str]) -> str:
-    code, char = match[1] or match[2] or match[3], match[4]
-    if code:
+    if code := match[1] or match[2] or match[3]:
         number = int(code, 16)
         return escape(chr(number)) if number <= sys.maxunicode else match[0]
-    if char in _SHORT:
-        return _SHORT[char]
-    return char if char == "/" else f"[{char}]" if char in "*?[" else match[0]
+    return _SHORT.get(match[4], match[0])
 
 
 def shell_quoted(address: Address) -> str:

@@ -15,8 +15,22 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import grouped
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """One API call as data. Values of `path` and leaves of `body` may be Refs, where the id is not known yet.
+class ApiCall(Struct, frozen=True, kw_only=True):
+    """What is sent, as data. Leaves of `body` may be Refs, where the id is not known yet.
+
+    may_be_refused: the service may refuse the call: it is ordered first if it needs no other call.
+    people: the e-mails of the people that the call adds to or removes from a list.
+    """
+
+    operation: str
+    query: Mapping[str, Json] = field(default_factory=dict)
+    body: object = None
+    may_be_refused: bool = False
+    people: tuple[str, ...] = ()
+
+
+class Step(ApiCall, frozen=True, kw_only=True):
+    """A call before its place in a plan is known. Values of `path` may be Refs, too.
 
     makes     what exists, or which name is free, after this call  → ordered before all that uses it
     uses      what must exist, or which name must be free, before this call
@@ -25,25 +39,17 @@ class Step(Struct, frozen=True, kw_only=True):
     avoids    what should be released before this call. If only that makes a dependency cycle, the call is sent anyway
               and may be refused
     follows   what should be released before this call, so that nobody loses access for a moment; ignored in a cycle
-    may_be_refused
-              the service may refuse the call: it is ordered first if it needs no other call
     revokes   the call takes access or rights away; such calls are ordered last where dependencies allow
-    people    the e-mails of the people that the call adds to or removes from a list
     """
 
-    operation: str
     path: Mapping[str, str | Ref] = field(default_factory=dict)
-    query: Mapping[str, Json] = field(default_factory=dict)
-    body: object = None
     makes: frozenset[Ref] = frozenset()
     uses: frozenset[Ref] = frozenset()
     releases: frozenset[Ref] = frozenset()
     ends: frozenset[Ref] = frozenset()
     avoids: frozenset[Ref] = frozenset()
     follows: frozenset[Ref] = frozenset()
-    may_be_refused: bool = False
     revokes: bool = False
-    people: tuple[str, ...] = ()
 
 
 class CallStatus(StrEnum):
@@ -66,23 +72,17 @@ class CallResult(Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class Call(ApiCall, frozen=True, kw_only=True):
     """A Step with its position. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an unknown id.
 
     The calls of a plan are in an order in which they can be sent. needs: ids of the calls that must be done before.
-    people: the e-mails of the people that it adds to or removes from a list.
     """
 
     id: str
     address: Address
-    operation: str
     method: str
     path: str
-    query: Mapping[str, Json]
-    body: object
     needs: tuple[str, ...] = ()
-    may_be_refused: bool = False
-    people: tuple[str, ...] = ()
 
 
 def calls_by_address(calls: Sequence[Call]) -> Mapping[Address, Sequence[Call]]:

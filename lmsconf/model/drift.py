@@ -1,12 +1,11 @@
 """The values of a drift report: the differences between manifests and workspace.
 
     IgnoreRule    an entry of the project file that excludes differences, with its reason
-    FieldDrift    one key: its declared and its live value
     DriftFinding  one resource that is not as declared: where, who, when, and how to restore or accept it
     ManagedShare  the managed share of one kind
     DriftReport   the whole report
 
-A plan describes changes, drift a state: values here are `declared` and `live`, not `before` and `after`.
+A plan changes what is live into what is declared; a finding says how what is declared has changed.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from lmsconf.errors import ExitCode, Problem, SourceLocation
+from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import FromManifests
-from lmsconf.model.plan import RenameCandidate, UnmanagedResources
+from lmsconf.model.plan import FieldChange, RenameCandidate, UnmanagedResources
 
 
 class DriftState(StrEnum):
@@ -66,19 +65,6 @@ class IgnoreRule(Struct, frozen=True, kw_only=True, rename={"pattern": "address"
         return self.until is None or today < self.until
 
 
-class FieldDrift(Struct, frozen=True, kw_only=True):
-    """One key that differs. A single value has declared and live; an unordered list has missing and extra.
-
-    missing: declared items that are not live. extra: live items that are not declared.
-    """
-
-    path: str
-    declared: Json = None
-    live: Json = None
-    missing: tuple[Json, ...] = ()
-    extra: tuple[Json, ...] = ()
-
-
 class LastEdit(NamedTuple):
     """The last editor and time of edit, None where the service does not report them."""
 
@@ -89,6 +75,7 @@ class LastEdit(NamedTuple):
 class DriftFinding(Struct, frozen=True, kw_only=True):
     """One resource that is not as declared. `declared` and `live` are in manifest form, None if it is not there.
 
+    fields      the keys that differ: before as declared, after as live; removed: what is not live, added: not declared
     reason      why it is to be deleted without an entry of its own under `absent`
     goes_along  whether it is to be deleted only with another resource; it stays if that one stays
     candidates  renamed: the live resource that it may be, or several that have the same content; missing: live
@@ -98,6 +85,7 @@ class DriftFinding(Struct, frozen=True, kw_only=True):
     unapplied   the keys in which only the manifests have changed since the base
     restore     the shell command that makes the workspace match the manifests; None if there is none
     accept      the shell command that makes the manifests match the workspace; None if there is none
+    ignored_by  the entry that excludes it, so that it does not count; None if none does
     """
 
     address: Address
@@ -109,20 +97,14 @@ class DriftFinding(Struct, frozen=True, kw_only=True):
     source: SourceLocation | None = None
     declared: Json = None
     live: Json = None
-    fields: tuple[FieldDrift, ...] = ()
+    fields: tuple[FieldChange, ...] = ()
     reason: str | None = None
     goes_along: bool = False
     candidates: tuple[RenameCandidate, ...] = ()
     edit: LastEdit | None = None
     restore: str | None = None
     accept: str | None = None
-
-
-class IgnoredFinding(Struct, frozen=True, kw_only=True):
-    """A finding that does not count, and the entry that excludes it."""
-
-    finding: DriftFinding
-    entry: IgnoreRule
+    ignored_by: IgnoreRule | None = None
 
 
 class ManagedShare(Struct, frozen=True, kw_only=True):
@@ -149,7 +131,7 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
     managed        the resources declared for this workspace, by address
     findings       the findings that count, by address
     ignored        the findings that an `ignore` entry of the project file excludes
-    base           the manifests taken as applied, None if none were given
+    base           those taken as applied, None if none were given
     not_applied    differences that only the manifests have caused since the base; they do not count
     unmanaged      live resources that are not declared; counts_unmanaged: each of these is a finding, too
     reads_all      whether the whole workspace was read, not only what the manifests are compared with; without it,
@@ -159,12 +141,10 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
 
     managed: tuple[Address, ...]
     findings: tuple[DriftFinding, ...]
-    ignored: tuple[IgnoredFinding, ...]
+    ignored: tuple[DriftFinding, ...]
     coverage: tuple[ManagedShare, ...]
     unmanaged: tuple[UnmanagedResources, ...]
     counts_unmanaged: bool
-    problems: tuple[Problem, ...]
-    base: str | None = None
     not_applied: tuple[DriftFinding, ...] = ()
     reads_all: bool = True
 

@@ -92,13 +92,28 @@ class FleetShard(Struct, frozen=True, kw_only=True):
         return f"{self.number}/{self.of}"
 
 
+class SharedChanges(Struct, frozen=True, kw_only=True):
+    """Changes that the plans of the same workspaces have, and no others.
+
+    one_each: instead, each workspace has one of the changes, in the same order, and they are equal but for their names.
+    """
+
+    changes: tuple[Change, ...]
+    workspaces: tuple[str, ...]
+    one_each: bool = False
+
+
 class FleetIndex(Struct, frozen=True, kw_only=True, rename={"entries": "workspaces"}):
-    """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet."""
+    """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet.
+
+    shared: the changes of its plans by the workspaces that share them, the most common first; not in the file.
+    """
 
     action: FleetAction
     created_at: str
     entries: tuple[FleetEntry, ...]
     shard: FleetShard | None = None
+    shared: tuple[SharedChanges, ...] = ()
 
     @property
     def failed(self) -> tuple[FleetEntry, ...]:
@@ -111,31 +126,10 @@ class FleetIndex(Struct, frozen=True, kw_only=True, rename={"entries": "workspac
         return ExitCode.worst([entry.exit for entry in self.entries])
 
 
-class SharedChanges(Struct, frozen=True, kw_only=True):
-    """Changes that the plans of the same workspaces have, and no others.
-
-    one_each: instead, each workspace has one of the changes, in the same order, and they are equal but for their names.
-    """
-
-    changes: tuple[Change, ...]
-    workspaces: tuple[str, ...]
-    one_each: bool = False
-
-
-class SharedFailure(Struct, frozen=True, kw_only=True):
-    """The same failure in several workspaces. entry: that of the first of them."""
-
-    entry: FleetEntry
-    workspaces: tuple[str, ...]
-
-
-def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
+def group_failures(entries: Iterable[FleetEntry]) -> list[list[FleetEntry]]:
     """Group the failures that are the same but for names and urls of workspaces; what only follows from others last."""
     alike = grouped((entry for entry in entries if entry.failed), _failure)
-    failures = [
-        SharedFailure(entry=same[0], workspaces=tuple(one.workspace for one in same)) for same in alike.values()
-    ]
-    return sorted(failures, key=lambda failure: (failure.entry.was_not_attempted, -len(failure.workspaces)))
+    return sorted(alike.values(), key=lambda same: (same[0].was_not_attempted, -len(same)))
 
 
 def _failure(entry: FleetEntry) -> tuple[ExitCode, tuple[str, ...]]:
@@ -147,15 +141,7 @@ def _failure(entry: FleetEntry) -> tuple[ExitCode, tuple[str, ...]]:
     return entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
 
 
-def group_blocked(entries: Iterable[FleetEntry]) -> list[tuple[tuple[Blocker, ...], list[str]]]:
-    """Return what stops an apply, with the workspaces in which it does; what stops most of them first."""
+def group_blocked(entries: Iterable[FleetEntry]) -> list[list[FleetEntry]]:
+    """Group the workspaces in which the same stops an apply; what stops most of them first."""
     stopped = (entry for entry in entries if entry.blocked and not entry.failed)
-    alike = grouped(stopped, lambda entry: tuple(map(str, entry.blocked))).values()
-    return [(same[0].blocked, [one.workspace for one in same]) for same in sorted(alike, key=len, reverse=True)]
-
-
-class FleetReport(Struct, frozen=True, kw_only=True):
-    """An index, with the changes of its plans grouped by the workspaces that share them, the most common first."""
-
-    index: FleetIndex
-    shared: tuple[SharedChanges, ...] = ()
+    return sorted(grouped(stopped, lambda entry: tuple(map(str, entry.blocked))).values(), key=len, reverse=True)

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
+from lmsconf.errors import Problem
 from lmsconf.model.canonical_json import Json
 
 Form: TypeAlias = "dict[str, object]"
@@ -113,9 +114,14 @@ class OfWorkspace(Struct, frozen=True, kw_only=True):
 
 
 class FromManifests(OfWorkspace, frozen=True, kw_only=True):
-    """What was made from the manifests of a project, and when. timezone: the project's; None if it has none."""
+    """What was made from the manifests of a project, and when. timezone: the project's; None if it has none.
+
+    base: the manifests that it was compared with, if any.
+    """
 
     created_at: str
     manifests_digest: str
     manifests_files: tuple[str, ...]
     timezone: str | None
+    problems: tuple[Problem, ...]
+    base: str | None = None

@@ -140,6 +140,12 @@ def list_names(names: Iterable[str]) -> str:
     return ", ".join(map(escape_invisible, names))
 
 
+def first_lines(lines: Sequence[str], most: int, more: str = "more") -> list[str]:
+    """Return the first lines, and one that counts the others: `… and 3 more`."""
+    left = len(lines) - most
+    return [*lines[:most], f"… and {left:,} {more}"] if left > 0 else [*lines]
+
+
 def join_words(words: Sequence[str], last: str = "or") -> str:
     """Join words: `a`, `a or b`, `a, b or c`. last: the word before the last one."""
     return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -116,8 +116,10 @@ class ApplyReport(OfWorkspace, frozen=True, kw_only=True):
         was_compared = bool(self.residue) and not any(problem.is_error for problem in self.problems)
         return was_compared and not any(is_already_accepted(change, self.outcomes) for change in self.remaining_changes)
 
-    def count(self, status: CallStatus) -> int:
-        return sum(outcome.status is status for outcome in self.outcomes)
+    @property
+    def summary(self) -> Mapping[CallStatus, int]:
+        """The number of calls with each status."""
+        return {status: sum(outcome.status is status for outcome in self.outcomes) for status in CallStatus}
 
 
 class CallState(StrEnum):

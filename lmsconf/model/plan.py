@@ -221,10 +221,6 @@ class PlanSummary(Struct, frozen=True, kw_only=True):
     delete: int
     calls: int
 
-    @property
-    def changes(self) -> int:
-        return self.create + self.update + self.replace + self.delete
-
 
 class RehearsalOutcome(StrEnum):
     """SUCCESS: every call was done, and the second plan is empty. REFUSED: the twin refused a call, or answered none.
@@ -322,7 +318,7 @@ class Plan(FromManifests, frozen=True, kw_only=True, dict=True):
     selection: the part of the manifests that it covers.
     left_out: the resources with changes that `--additive` leaves out. measures: what the guards count.
     expires_at: until when it can be applied. policy: the settings that decided it, normalised, as JSON.
-    base: the manifests that it was compared with, if any. no_longer_declared: resources that only the base declares.
+    no_longer_declared: resources that only the base declares.
     settings_changed: the differences between the project file and the base's.
     command: the command line that applies it; shown, not saved. renames: creations that may be renames; only their
     problems are saved.
@@ -338,13 +334,11 @@ class Plan(FromManifests, frozen=True, kw_only=True, dict=True):
     guards: tuple[GuardResult, ...]
     unmanaged: tuple[UnmanagedResources, ...]
     fingerprints: Mapping[str, str]
-    problems: tuple[Problem, ...]
     expires_at: str
     policy: Mapping[str, Json]
     selection: PlanScope = PlanScope()
     left_out: tuple[Address, ...] = ()
     measures: tuple[GuardCount, ...] = ()
-    base: str | None = None
     no_longer_declared: tuple[NoLongerDeclared, ...] = field(default=(), name="let_go")
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId, shell_quoted
@@ -17,14 +18,12 @@ from lmsconf.model.drift import (
     DriftFinding,
     DriftReport,
     DriftState,
-    FieldDrift,
-    IgnoredFinding,
     IgnoreRule,
     LastEdit,
     ManagedShare,
 )
 from lmsconf.model.names import grouped, matches_pattern
-from lmsconf.model.plan import Action, Change, Plan, PossibleRename, RenameCandidate
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, PossibleRename, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.rename_detection import CLOSE, POSSIBLE
 
@@ -73,7 +72,7 @@ def make_drift(
         manifests_files=plan.manifests_files,
         managed=tuple(sorted(resource.address for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
-        ignored=tuple(IgnoredFinding(finding=one, entry=rule) for one, rule in matching if rule is not None),
+        ignored=tuple(replace(one, ignored_by=rule) for one, rule in matching if rule is not None),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
@@ -293,9 +292,9 @@ def to_finding(
         source=change.source,
         declared=change.after,
         live=change.before,
-        # What the plan would add is missing, what it would remove is extra.
+        # What the plan would add was removed, and the other way round.
         fields=tuple(
-            FieldDrift(path=one.path, declared=one.after, live=one.before, missing=one.added, extra=one.removed)
+            FieldChange(path=one.path, before=one.after, after=one.before, added=one.removed, removed=one.added)
             for one in change.fields
         ),
         reason=change.reason,

@@ -57,6 +57,6 @@ PROBLEMS_VIEWS = {
 RUN_VIEWS = _views("run", text="run.txt.j2", json="reports")
 RUNS_VIEWS = _views("runs", text="runs.txt.j2", json="reports")
 ACCESS_VIEWS = _views("access", text="access.txt.j2", json="reports", csv="people_reports")
-AUDIENCE_VIEWS = _views("audience", text="people_reports", json="reports", csv="people_reports")
+AUDIENCE_VIEWS = _views("audience", text="audience.txt.j2", json="reports", csv="people_reports")
 EXPLAIN_VIEWS = _views("explain", text="explain.txt.j2", json="help_pages")
 TEST_VIEWS = _views("tests", text="tests.txt.j2", json="reports", junit="tests.xml.j2")

@@ -13,10 +13,9 @@ from lmsconf.model.drift import (
     DriftFinding,
     DriftReport,
     DriftState,
-    IgnoredFinding,
     ManagedShare,
 )
-from lmsconf.model.names import grouped
+from lmsconf.model.names import first_lines, grouped
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
 from lmsconf.render.resource_wording import (
@@ -101,10 +100,11 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
 
 
 def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
-    """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
-    for one in finding.fields:
-        note = counted_items((one.missing, "missing in the workspace"), (one.extra, "not in the manifests"))
-        yield key_change(one.path, (one.declared, one.live), one.missing, one.extra, note)
+    """Return the keys of a finding: `removed` is the declared side, `added` the live side."""
+    return (
+        key_change(one, (one.removed, "missing in the workspace"), (one.added, "not in the manifests"))
+        for one in finding.fields
+    )
 
 
 def key_sentence(key: KeyChange) -> str:
@@ -116,8 +116,7 @@ def key_sentence(key: KeyChange) -> str:
 def _key_line(key: KeyChange) -> str:
     """Return a key in one line, with the first items of a list."""
     lists = [
-        f"{verb}: {', '.join(items[:MAX_SHOWN_ITEMS])}"
-        + (f", … and {len(items) - MAX_SHOWN_ITEMS:,} more" if len(items) > MAX_SHOWN_ITEMS else "")
+        f"{verb}: {', '.join(first_lines(items, MAX_SHOWN_ITEMS))}"
         for verb, items in (("missing", key.removed), ("extra", key.added))
         if key.is_list and items
     ]
@@ -148,15 +147,11 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
     return (f"{way}{command}" for way, _, command in remedies(finding))
 
 
-def remedy_script(finding: DriftFinding) -> str:
-    """Return the remedies as shell commands below comments; empty if there is none."""
-    return "\n".join(f"# {does}\n{run.replace(chr(10), chr(92) + 'n')}" for _, does, run in remedies(finding))
-
-
-def ignored_sentence(ignored: IgnoredFinding) -> str:
-    """`group/UI tests has drifted. Ignored until 2027-01-01: …`."""
-    until = f" until {ignored.entry.until}" if ignored.entry.until else ""
-    return f"{finding_headline(ignored.finding)}. Ignored{until}: {ignored.entry.reason}"
+def ignored_sentence(finding: DriftFinding) -> str:
+    """`group/UI tests has drifted. Ignored until 2027-01-01: …`; empty for a finding that counts."""
+    if (entry := finding.ignored_by) is None:
+        return ""
+    return f"{finding_headline(finding)}. Ignored{f' until {entry.until}' if entry.until else ''}: {entry.reason}"
 
 
 def managed_share(counts: ManagedShare) -> str:
@@ -197,7 +192,7 @@ def junit_suites(drift: DriftReport) -> Mapping[str, Sequence[tuple[Address, str
     cases: list[tuple[Address, str, object]] = [
         *((one.address, "finding", one) for one in drift.findings),
         *((one.address, "not applied", one) for one in drift.not_applied),
-        *((one.finding.address, "ignored", one) for one in drift.ignored),
+        *((one.address, "ignored", one) for one in drift.ignored),
         *((declared.get(one.address or "", Address(REST, "")), "error", one) for one in drift.problems if one.is_error),
     ]
     failing = {address for address, _, _ in cases}

@@ -304,17 +304,19 @@ def _certificates(content: ContentEffects) -> Iterator[str]:
 def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:
     if not content.causes:
         return ()
+    if len(content.causes) == 1:
+        return ("Cause: ", *cause_phrase(content.causes[0], places)[:-1], ".")  # its count stands before
     # In a sentence about a loss, what others gain through is only counted.
     chosen = [cause for cause in content.causes if cause.lose or not content.counts.lose][:MOST_CAUSES]
-    is_only = len(content.causes) == 1
-    parts: list[str] = []
-    for cause in chosen:
-        # `smart_group/Sales Nordics, manifests/groups.yaml:16: 38 lose`; no count if it is the only cause.
-        counted = "" if is_only else cause_counts(cause)
-        parts += ["; ", CodeText(resource_title(cause.address)), *places.get(cause.address, ())]
-        parts += [f": {counted}"] if counted else []
+    parts = [part for cause in chosen for part in ("; ", *cause_phrase(cause, places))]
     more = len(content.causes) - len(chosen)
-    return ("Cause: " if is_only else "Causes: ", *parts[1:], f"; and {more:,} more." if more > 0 else ".")
+    return ("Causes: ", *parts[1:], f"; and {more:,} more." if more > 0 else ".")
+
+
+def cause_phrase(cause: CauseCount, places: CausePlaces) -> Phrase:
+    """`smart_group/Sales Nordics, manifests/groups.yaml:16: 38 lose`. The last part, the count, may be empty."""
+    counted = cause_counts(cause)
+    return CodeText(resource_title(cause.address)), *places.get(cause.address, ()), counted and f": {counted}"
 
 
 def cause_counts(cause: CauseCount) -> str:

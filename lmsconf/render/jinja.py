@@ -75,10 +75,13 @@ def template_view(template: str, /, **values: object) -> str:
     return {"html": html_page, "txt": terminal_text}.get(template.split(".")[1], template_text)(template, **values)
 
 
-def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
-    """Return what a macro of a Markdown template makes of values, without more than one blank line in a row."""
-    printed = getattr(_template(template).module, macro)
-    return _escaped(_BLANK_LINES.sub("\n\n", printed(*values, **options)))
+def markdown_macro(name: str, *values: object) -> Markup:
+    """Return what a macro of a Markdown template makes of values, without more than one blank line in a row.
+
+    name: those of the template and of the macro, `plan.head`.
+    """
+    template, _, macro = name.partition(".")
+    return _escaped(_BLANK_LINES.sub("\n\n", getattr(_template(f"{template}.md.j2").module, macro)(*values)))
 
 
 def template_text(template: str, /, **values: object) -> str:

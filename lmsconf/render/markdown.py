@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Final
@@ -20,7 +20,7 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftReport
-from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
+from lmsconf.model.fleet import FleetIndex, SharedChanges, group_blocked, group_failures
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
@@ -56,18 +56,29 @@ from lmsconf.render.resource_wording import (
     sort_by_severity,
 )
 
-_parts = partial(markdown_macro, "parts.md.j2")
-_plan = partial(markdown_macro, "plan.md.j2")
-_apply = partial(markdown_macro, "apply.md.j2")
-_drift = partial(markdown_macro, "drift.md.j2")
-_fleet = partial(markdown_macro, "fleet.md.j2")
-
 
 class Entry(Struct, frozen=True):
     """One item of a section. nouns: how it is counted if omitted. variants: its texts, shortest first."""
 
     nouns: tuple[str, str]
     variants: Sequence[TextVariant]
+
+
+def _entry(nouns: tuple[str, str], macro: str, *values: object, sizes: Sequence[object] = ()) -> Entry:
+    """Return an entry that a macro prints. sizes: the last value of the macro, for each variant; empty: it has none."""
+    printed = partial(markdown_macro, macro, *values)
+    return Entry(nouns, [partial(printed, size) for size in sizes] or [printed])
+
+
+def _resource(address: Address, macro: str, *values: object, sizes: Sequence[object] = ()) -> Entry:
+    """Return the entry of a resource, which is counted as one of its kind."""
+    return _entry(kind_nouns(address.kind), macro, *values, sizes=sizes)
+
+
+_BRIEF_OR_WHOLE: Final = (False, True)
+"""An entry in one line, and with the lines that explain it."""
+_SIZES: Final = (0, MAX_SHOWN_ITEMS, None)
+"""A change or a finding as a row, with the first items of its lists, in full."""
 
 
 class Section(Struct, frozen=True):
@@ -112,13 +123,13 @@ def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]
     for section in sections:
         fitted = [(entry, next(texts)) for entry in section.entries or ()]
         hidden = _counted(entry for entry, text in fitted if text is None)
-        body += _parts("section", section, [text for _, text in fitted if text is not None], hidden)
+        body += markdown_macro("parts.section", section, [text for _, text in fitted if text is not None], hidden)
     return re.sub(r"\n{3,}", "\n\n", body), whole
 
 
 def _least_size(section: Section) -> int:
     """Return the bytes that a section takes beside its entries."""
-    return byte_size(_parts("section", section, ["-"], _counted(section.entries or ())))
+    return byte_size(markdown_macro("parts.section", section, ["-"], _counted(section.entries or ())))
 
 
 def _counted(entries: Iterable[Entry]) -> str:
@@ -139,16 +150,10 @@ def _marker(text: str, limit: SizeLimit) -> str:
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest, room = plan_digest(plan), None if limit.size is None else limit.size // _PART
-    head = _plan(
-        "head",
-        plan,
-        _fitted_effects(plan, room) if tells_effects(plan) else ((), None, ()),
-        [
-            _fitted_settings(heading, lines, room)
-            for heading, lines in plan_wording.settings_lists(plan).items()
-            if lines
-        ],
-    )
+    lists = plan_wording.settings_lists(plan).items()
+    effects = _fitted_effects(plan, room) if tells_effects(plan) else ((), None, ())
+    settings = [_fitted_settings(heading, lines, room) for heading, lines in lists if lines]
+    head = markdown_macro("plan.head", plan, effects, settings)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
     sections = [
@@ -159,16 +164,16 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         Section(
             no_longer_declared_heading(plan),
             [
-                _entry(kind_nouns(one.address.kind), partial(_plan, "no_longer_declared_entry", one), False, True)
+                _resource(one.address, "plan.no_longer_declared_entry", one, sizes=_BRIEF_OR_WHOLE)
                 for one in plan.no_longer_declared
             ],
         ),
         _problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk in SAFE),
-        Section(plan_wording.left_out_heading(plan), list(map(_address, plan.left_out)), limit.folds),
+        Section(plan_wording.left_out_heading(plan), _addresses(plan.left_out), limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
-    foot = _plan("foot", plan, digest, apply_command(plan, digest))
+    foot = markdown_macro("plan.foot", plan, digest, apply_command(plan, digest))
     return _comment(comment_marker("plan", plan.workspace, limit), head, sections, foot, limit)
 
 
@@ -178,19 +183,21 @@ _PART: Final = 8
 
 def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | None, Sequence[str]]:
     """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
-    caveats = [[partial(_plan, "caveat", caveat)] for caveat in effects_caveats(plan.effects)]
+    caveats = [[partial(markdown_macro, "plan.caveat", caveat)] for caveat in effects_caveats(plan.effects)]
     sentences = [
-        [partial(_plan, "effect", effect, part) for part in ((), causes)]
+        [partial(markdown_macro, "plan.effect", effect, part) for part in ((), causes)]
         for effect, causes in first_sentences(plan, cause_places(plan))
     ]
-    (_, *texts), _ = choose_variants([[partial(_plan, "effects_headline", plan)], *caveats, *sentences], room)
+    (_, *texts), _ = choose_variants(
+        [[partial(markdown_macro, "plan.effects_headline", plan)], *caveats, *sentences], room
+    )
     told = list(filter(None, texts[len(caveats) :]))
     return told, more_contents(plan, len(told)), list(filter(None, texts[: len(caveats)]))
 
 
 def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
     """Return heading, lines that have room, how many have not, and how many of these are weaker."""
-    texts, _ = choose_variants([[partial(_plan, "setting", line)] for line in lines], room)
+    texts, _ = choose_variants([[partial(markdown_macro, "plan.setting", line)] for line in lines], room)
     left = [line for line, text in zip(lines, texts, strict=True) if text is None]
     return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
@@ -202,7 +209,7 @@ def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     for heading, table in tables:
         if total := len(table.rows):
             sizes = [*(most for most in (10, 50, 250) if most < total), total]
-            entry = _entry(("table", "tables"), partial(_plan, "effects_table", table, places), *sizes)
+            entry = _entry(("table", "tables"), "plan.effects_table", table, places, sizes=sizes)
             yield Section(f"{heading}: {count_noun(total, *table.nouns)}", [entry], limit.folds)
 
 
@@ -216,41 +223,34 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal, limit: SizeLimit) -> list[Secti
         Section(
             plan_wording.FAILED_HEADING,
             [
-                _entry(("call", "calls"), partial(_plan, "rehearsal_failure", call), False, True)
+                _entry(("call", "calls"), "plan.rehearsal_failure", call, sizes=_BRIEF_OR_WHOLE)
                 for call in rehearsal.failed
             ],
         ),
         Section(
             plan_wording.REMAINING_HEADING,
-            _lines(map(plan_wording.remaining_line, rehearsal.remaining), "change", "changes"),
+            _lines(("change", "changes"), map(plan_wording.remaining_line, rehearsal.remaining)),
         ),
         Section("After the rehearsal", list(map(_problem, rehearsal.problems))),
-        Section(f"About the rehearsal of {rehearsal.taken_at}", _lines(about, "line", "lines"), limit.folds),
+        Section(f"About the rehearsal of {rehearsal.taken_at}", _lines(("line", "lines"), about), limit.folds),
         Section(
             plan_wording.ASSUMPTIONS_HEADING,
-            _lines(map(plan_wording.assumption_line, rehearsal.assumptions), "assumption", "assumptions"),
+            _lines(("assumption", "assumptions"), map(plan_wording.assumption_line, rehearsal.assumptions)),
             limit.folds,
         ),
     ]
 
 
-def _entry(nouns: tuple[str, str], printed: Callable[..., str], *sizes: object) -> Entry:
-    """Return an entry that is printed in each of these sizes, the shortest first."""
-    return Entry(nouns, [partial(printed, size) for size in sizes])
-
-
-def _lines(lines: Iterable[str], one: str, many: str) -> list[Entry]:
-    return [Entry((one, many), [partial(_parts, "line", line)]) for line in lines]
+def _lines(nouns: tuple[str, str], lines: Iterable[str]) -> list[Entry]:
+    return [_entry(nouns, "parts.line", line) for line in lines]
 
 
 def _unmanaged(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
-    return (
-        Section(count_unmanaged(group), list(map(_address, group.addresses)) or None, limit.folds) for group in groups
-    )
+    return (Section(count_unmanaged(group), _addresses(group.addresses) or None, limit.folds) for group in groups)
 
 
-def _address(address: Address) -> Entry:
-    return Entry(kind_nouns(address.kind), [partial(_parts, "address", address)])
+def _addresses(addresses: Iterable[Address]) -> list[Entry]:
+    return [_resource(address, "parts.address", address) for address in addresses]
 
 
 def _problems(problems: Sequence[Problem]) -> Section:
@@ -259,7 +259,7 @@ def _problems(problems: Sequence[Problem]) -> Section:
 
 def _problem(problem: Problem) -> Entry:
     severity = problem.severity.value
-    return _entry((severity, f"{severity}s"), partial(_parts, "problem", problem), True, False)
+    return _entry((severity, f"{severity}s"), "parts.problem", problem, sizes=_BRIEF_OR_WHOLE)
 
 
 def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Action | str, Section]]:
@@ -273,11 +273,7 @@ def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> I
 
 
 def _change(change: Change, limit: SizeLimit) -> Entry:
-    return _entry(kind_nouns(change.address.kind), partial(_parts, "change", change, limit.folds), *_SIZES)
-
-
-_SIZES: Final = (0, MAX_SHOWN_ITEMS, None)
-"""A change or a finding as a row, with the first items of its lists, in full."""
+    return _resource(change.address, "parts.change", change, limit.folds, sizes=_SIZES)
 
 
 def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -287,17 +283,17 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *(
             Section(
                 heading,
-                [_entry(("API call", "API calls"), partial(_apply, "outcome", one), False, True) for _, one in group],
+                [_entry(("API call", "API calls"), "apply.outcome", one, sizes=_BRIEF_OR_WHOLE) for _, one in group],
                 limit.folds and status is not CallStatus.FAILED,
             )
             for status, heading, group in outcomes_by_status(report)
         ),
         *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
         *(section for _, section in _changes(report.foreign_changes, limit, f"{other_changes_heading(report)} ")),
-        Section("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
+        Section("About this run", _lines(("note", "notes"), map(": ".join, sorted(report.meta.items())))),
     ]
-    marker, head = comment_marker("apply", report.workspace, limit), _apply("head", report, list(CallStatus))
-    return _comment(marker, head, sections, _apply("foot", report), limit)
+    head, foot = markdown_macro("apply.head", report), markdown_macro("apply.foot", report)
+    return _comment(comment_marker("apply", report.workspace, limit), head, sections, foot, limit)
 
 
 def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -308,38 +304,30 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *(
             Section(
                 heading,
-                [
-                    _entry(kind_nouns(one.address.kind), partial(_drift, "finding", one, limit.folds), *_SIZES)
-                    for _, one in group
-                ],
+                [_resource(one.address, "drift.finding", one, limit.folds, sizes=_SIZES) for _, one in group],
             )
             for _, heading, group in findings_by_state(drift)
         ),
         _problems([problem for problem in problems if not problem.is_error]),
         Section(
             NOT_APPLIED,
-            [_line(one.address, finding_headline(one)) for one in drift.not_applied],
+            [_resource(one.address, "parts.line", finding_headline(one)) for one in drift.not_applied],
             limit.folds,
         ),
         Section(
             "Ignored by the project file",
-            [_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored],
+            [_resource(one.address, "parts.line", ignored_sentence(one)) for one in drift.ignored],
             limit.folds,
         ),
         *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
     ]
-    marker = comment_marker("drift", drift.workspace, limit)
-    return _comment(marker, _drift("head", drift), sections, _drift("foot", drift), limit)
+    head, foot = markdown_macro("drift.head", drift), markdown_macro("drift.foot", drift)
+    return _comment(comment_marker("drift", drift.workspace, limit), head, sections, foot, limit)
 
 
-def _line(address: Address, text: str) -> Entry:
-    """Return the entry of a resource of which one line is shown."""
-    return Entry(kind_nouns(address.kind), [partial(_parts, "line", text)])
-
-
-def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
+def fleet_markdown(report: FleetIndex, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render the results of a fleet: failures first, then the changes that workspaces share."""
-    entries, action = report.index.entries, report.index.action
+    entries, action = report.entries, report.action
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
     shared = [_shared(one, len(entries), limit) for one in report.shared]
     # At most half of a comment is headings of changes.
@@ -348,25 +336,25 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
         Section(
             "Failed",
             [
-                _entry(_WORKSPACES, partial(_fleet, "failure", alike, action), False, True)
+                _entry(_WORKSPACES, "fleet.failure", alike, action, sizes=_BRIEF_OR_WHOLE)
                 for alike in group_failures(entries)
             ],
         ),
         Section(
             plan_wording.RELAXED_HEADING,
-            [Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report)],
+            [_entry(("setting", "settings"), "parts.line", line, 400) for line in fleet_relaxed(report)],
         ),
         Section(
             plan_wording.BLOCKERS_HEADING,
-            [Entry(_WORKSPACES, [partial(_fleet, "blocked", *alike)]) for alike in group_blocked(entries)],
+            [_entry(_WORKSPACES, "fleet.blocked", alike) for alike in group_blocked(entries)],
         ),
         *shared[: len(shared) - left],
         *([Section(f"… and {count_noun(left, 'more group', 'more groups')} of changes", None)] if left else []),
-        Section("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
+        Section("Workspaces", [_entry(_WORKSPACES, "fleet.workspace", entry) for entry in changed]),
     ]
     return _comment(
         comment_marker("fleet", action.value, limit),
-        _fleet("head", report),
+        markdown_macro("fleet.head", report),
         sections,
         "",
         limit,
@@ -380,10 +368,11 @@ _WORKSPACES: Final = ("workspace", "workspaces")
 def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:
     """Return changes and the workspaces that share them: first those, unless each has one of the changes."""
     changes = [_change(change, limit) for change in (shared.changes[:1] if shared.one_each else shared.changes)]
-    names = partial(_fleet, "workspaces", shared.workspaces, shared.changes if shared.one_each else (), limit.folds)
     # All names have room only once the changes are in full.
-    variants = [partial(names, 10)] * len(changes[0].variants) + [partial(names, None)]
-    workspaces = [Entry(("list of workspaces", "lists of workspaces"), variants)]
+    most = [10] * len(_SIZES) + [None]
+    its = shared.changes if shared.one_each else ()
+    nouns = ("list of workspaces", "lists of workspaces")
+    workspaces = [_entry(nouns, "fleet.workspaces", shared.workspaces, its, limit.folds, sizes=most)]
     return Section(shared_headline(shared, total), changes + workspaces if shared.one_each else workspaces + changes)
 
 
@@ -396,5 +385,5 @@ def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMIT
 
 def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a snapshot: counts per kind."""
-    head = markdown_macro("snapshot.md.j2", "head", snapshot)
+    head = markdown_macro("snapshot.head", snapshot)
     return _comment(comment_marker("snapshot", snapshot.workspace, limit), head, (), "", limit)

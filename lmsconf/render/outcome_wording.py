@@ -14,9 +14,8 @@ from lmsconf.model.fleet import (
     INTERRUPTIONS,
     FleetAction,
     FleetEntry,
-    FleetReport,
+    FleetIndex,
     SharedChanges,
-    SharedFailure,
 )
 from lmsconf.model.names import count_noun, grouped
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
@@ -47,13 +46,13 @@ def describe_call(call: CallOutcome) -> str:
 
 def apply_summary(report: ApplyReport) -> str:
     """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
-    done, total = report.count(CallStatus.DONE), len(report.outcomes)
+    done, total = report.summary[CallStatus.DONE], len(report.outcomes)
     calls = count_noun(total, "API call")
     if not done and (again := sum(outcome.carried_out for outcome in report.outcomes)):
         return f"Apply stopped. {again:,} of {calls} did what was planned when sent once more with other values."
     # A failed call may have been carried out, because its response was lost.
     may_have_acted = report.exit in (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, *INTERRUPTIONS)
-    if not done and report.count(CallStatus.FAILED) and may_have_acted:
+    if not done and report.summary[CallStatus.FAILED] and may_have_acted:
         return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
     if done < total:
         return f"Apply {'incomplete' if done else 'stopped before any change'}. {done:,} of {calls} done."
@@ -70,10 +69,9 @@ def apply_summary(report: ApplyReport) -> str:
 def verification_result(report: ApplyReport) -> str:
     """Return the result of the verification, limited to the scope that was read back."""
     verified = report.verified
-    if report.converged is None and not report.outcomes:
-        return "Nothing was sent, and the workspace was not read back."
     if report.converged is None:
-        return "The workspace was not read back, so it is not known whether it matches the manifests."
+        unread = "The workspace was not read back, so it is not known whether it matches the manifests."
+        return unread if report.outcomes else "Nothing was sent, and the workspace was not read back."
     if verified.scope is VerifyMode.TOUCHED:
         planned = f"The {count_noun(verified.resources, 'resource of this plan is', 'resources of this plan are')}"
         result = "as planned." if report.converged else f"not all as planned: {_unlike(report)}."
@@ -130,12 +128,12 @@ SHOWN_ERRORS: Final = 3
 """How many errors of a workspace are shown; the others are counted."""
 
 
-def fleet_headline(report: FleetReport) -> str:
+def fleet_headline(report: FleetIndex) -> str:
     """Return the first sentence: how many workspaces were looked at, and what came of it."""
-    entries, index = report.index.entries, report.index
+    entries = report.entries
     changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
     waiting = sum(entry.was_not_attempted for entry in entries)
-    failed, without_failure = len(index.failed) - waiting, len(entries) - len(index.failed)
+    failed, without_failure = len(report.failed) - waiting, len(entries) - len(report.failed)
     alike = without_failure - changed
     calls = sum(entry.summary.get("done", 0) for entry in entries)
     # What may have sent calls that no result counts.
@@ -156,14 +154,14 @@ def fleet_headline(report: FleetReport) -> str:
         + (f", {untested:,} without tests" if untested else ""),
     }
     others = ((failed, "failed"), (waiting, "not attempted"))
-    parts = [results[index.action], *(f"{number:,} {what}" for number, what in others if number)]
-    shard = f" of shard {index.shard}" if index.shard else ""
+    parts = [results[report.action], *(f"{number:,} {what}" for number, what in others if number)]
+    shard = f" of shard {report.shard}" if report.shard else ""
     return f"{count_noun(len(entries), 'workspace')}{shard}: {', '.join(parts)}."
 
 
-def fleet_effects(report: FleetReport) -> str:
+def fleet_effects(report: FleetIndex) -> str:
     """Return what the plans do to people, who count once in each workspace; empty if no plan changes anything."""
-    plans = [entry for entry in report.index.entries if entry.basis is not None and entry.changes and not entry.failed]
+    plans = [entry for entry in report.entries if entry.basis is not None and entry.changes and not entry.failed]
     known = [entry.people for entry in plans if entry.people and None not in entry.people.values()]
     unknown = [entry.workspace for entry in plans if not entry.people or None in entry.people.values()]
     if not plans:
@@ -180,17 +178,17 @@ def fleet_effects(report: FleetReport) -> str:
     return said
 
 
-def fleet_relaxed(report: FleetReport) -> Iterator[str]:
+def fleet_relaxed(report: FleetIndex) -> Iterator[str]:
     """Yield each setting that is weaker than the default, with the workspaces whose plans have it."""
-    relaxed = ((line, entry.workspace) for entry in report.index.entries for line in entry.relaxed)
+    relaxed = ((line, entry.workspace) for entry in report.entries for line in entry.relaxed)
     for line, alike in grouped(relaxed, lambda one: one[0]).items():
         names = [workspace for _, workspace in alike]
         yield f"{line}, in {count_noun(len(names), 'workspace')}: {name_list(names, _FEW)}"
 
 
-def fleet_assumptions(report: FleetReport) -> str | None:
+def fleet_assumptions(report: FleetIndex) -> str | None:
     """Return how many calls of the plans rest on what is only assumed about the services; None if nothing is."""
-    entries = [entry for entry in report.index.entries if entry.assumed_keys]
+    entries = [entry for entry in report.entries if entry.assumed_keys]
     if not entries:
         return None
     # Those of most workspaces first; equal ones in alphabetical order.
@@ -227,13 +225,13 @@ def shared_headline(shared: SharedChanges, of: int) -> str:
     return f"{these} in {len(shared.workspaces):,} of {every}"
 
 
-def shared_groups(report: FleetReport) -> Sequence[RowGroup]:
+def shared_groups(report: FleetIndex) -> Sequence[RowGroup]:
     """Return the changes that workspaces share, numbered through all groups."""
     numbers = count(1)
     return [
         RowGroup(
             shared,
-            shared_headline(shared, len(report.index.entries)),
+            shared_headline(shared, len(report.entries)),
             [(next(numbers), change) for change in shared.changes],
         )
         for shared in report.shared
@@ -245,11 +243,11 @@ def failures_first(entries: Sequence[FleetEntry]) -> Sequence[FleetEntry]:
     return sorted(entries, key=lambda entry: (not entry.failed, not entry.changes))
 
 
-def failed_workspaces(failure: SharedFailure) -> str:
+def failed_workspaces(alike: Sequence[FleetEntry]) -> str:
     """Return which workspaces failed alike, and how: `Workspace oslo (https://…): …`, or `3 workspaces: …`."""
-    one = f"Workspace {failure.entry.workspace} ({failure.entry.url})"
-    which = one if len(failure.workspaces) == 1 else count_noun(len(failure.workspaces), "workspace")
-    return f"{which}: {outcome_words(failure.entry)}"
+    one = f"Workspace {alike[0].workspace} ({alike[0].url})"
+    which = one if len(alike) == 1 else count_noun(len(alike), "workspace")
+    return f"{which}: {outcome_words(alike[0])}"
 
 
 def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:

@@ -1,4 +1,4 @@
-"""What one person has and why, and who is in an audience, as text and as CSV.
+"""What one person has and why, who is in an audience, and whose access a plan changes, as CSV.
 
 In CSV (RFC 4180), for spreadsheets and scripts, a cell that a spreadsheet would take for a formula begins with an
 apostrophe.
@@ -12,43 +12,9 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from lmsconf.model.access import (
-    AnswerState,
-    AudienceReport,
-    HeldContent,
-    PersonAccess,
-    RouteSide,
-)
-from lmsconf.model.effects import Effects, count_people
-from lmsconf.model.names import quote_if_ambiguous
-from lmsconf.render.effects_wording import NOT_KNOWN, format_count
-from lmsconf.render.escape import csv_cell, escape_terminal
-from lmsconf.render.jinja import terminal_text
-from lmsconf.render.text import table_lines
-
-
-def audience_text(report: AudienceReport) -> str:
-    """Render who is in an audience: numbers, counts by answer, and the members if they were asked for."""
-    return terminal_text(
-        "audience.txt.j2",
-        report=report,
-        count_people=count_people,
-        answers=() if report.by is None else _answers(report, report.by),
-    )
-
-
-def _answers(report: AudienceReport, by: str) -> Iterable[str]:
-    """Return a table of answers: now and after the plan."""
-    words = {AnswerState.NONE: "no answer", AnswerState.UNKNOWN: NOT_KNOWN}
-    names = (words[one.state] if one.choice is None else quote_if_ambiguous(one.choice) for one in report.answers)
-    columns = [
-        [by, *names],
-        ["now", *(format_count(one.before) for one in report.answers)],
-        ["after the plan", *(format_count(one.after) for one in report.answers)],
-    ]
-    rows = zip(*columns[: 3 if report.header.planned else 2], strict=True)
-    return table_lines([list(map(escape_terminal, row)) for row in rows], left=(0,))
-
+from lmsconf.model.access import AudienceReport, HeldContent, PersonAccess, RouteSide
+from lmsconf.model.effects import Effects
+from lmsconf.render.escape import csv_cell
 
 PEOPLE_COLUMNS: Final = (
     *("email", "content", "content_id", "change", "before", "after"),

@@ -106,8 +106,8 @@ def no_longer_declared_heading(plan: Plan) -> str:
 
 def plan_summary(plan: Plan) -> str:
     """Return the summary sentence of a plan."""
-    counts = plan.summary
-    if counts.changes:
+    if plan.changes:
+        counts = plan.summary
         replaced = f", {counts.replace:,} to replace" if counts.replace else ""
         return (
             f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "

@@ -21,12 +21,17 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.calls import RunProgress
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import count_noun, grouped, quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
+from lmsconf.model.names import count_noun, first_lines, grouped, quote_if_ambiguous
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
 from lmsconf.model.problem_codes import allowances
 from lmsconf.model.snapshot import Listing
 
 Value = TypeVar("Value")
+_NOUNS: Final = {
+    **{listing: nouns for kind in KINDS.values() for listing, nouns in kind.listing_nouns.items()},
+    **{kind.name: (kind.noun, kind.plural) for kind in KINDS.values()},
+}
+"""Kind or listing → its display names, singular and plural."""
 NO_VALUE = "(none)"
 MAX_SHOWN_ITEMS = 20
 """The number of list items shown at first. HTML folds the others; a comment or message of limited size counts them.
@@ -58,11 +63,8 @@ def rate_text(rate: float) -> str:
 
 def kind_nouns(kind: str) -> tuple[str, str]:
     """Return the display names of a kind or listing, singular and plural. A file may name a kind of a later version."""
-    if kind in KINDS:
-        return KINDS[kind].noun, KINDS[kind].plural
     words = kind.replace("_", " ")
-    read = (known.listing_nouns[kind] for known in KINDS.values() if kind in known.listing_nouns)
-    return next(read, (words, f"{words}s"))
+    return _NOUNS.get(kind, (words, f"{words}s"))
 
 
 def format_value(value: Json) -> str:
@@ -142,11 +144,6 @@ SAFE: Final = (Action.UPDATE, Action.CREATE)
 """The risks of changes that delete and remove nothing."""
 
 
-def classify_risk(change: Change) -> Action | str:
-    """Return the risk of a change: what is done, or `taken` where it removes items of lists."""
-    return "taken" if count_removed_items(change) else change.action
-
-
 def count_removed_items(change: Change) -> int:
     """Return the number of items removed from lists of an updated resource; 0 for other actions."""
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
@@ -154,7 +151,7 @@ def count_removed_items(change: Change) -> int:
 
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Action | str, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
-    groups = grouped(changes, classify_risk)
+    groups = grouped(changes, lambda change: "taken" if count_removed_items(change) else change.action)
     return {risk: groups[risk] for risk in RISKS if risk in groups}
 
 
@@ -187,9 +184,7 @@ def every_key_change(change: Change) -> Iterator[KeyChange]:
         case Action.DELETE:
             yield from (KeyChange(key, words, is_list=many) for key, words, many in _whole(change, change.before))
         case _:
-            for one in change.fields:
-                note = counted_items((one.added, "added"), (one.removed, "removed"))
-                yield key_change(one.path, (one.before, one.after), one.removed, one.added, note)
+            yield from (key_change(one, (one.added, "added"), (one.removed, "removed")) for one in change.fields)
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], bool]]:
@@ -201,14 +196,12 @@ def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], b
             yield path, items or (format_value(value),), bool(items)
 
 
-def key_change(
-    path: str, values: tuple[Json, Json], removed: Sequence[Json], added: Sequence[Json], note: str
-) -> KeyChange:
-    """Return a key with its two values, or of a list with the items of either side and their counts."""
-    if removed or added:
-        return KeyChange(path, tuple(map(format_item, removed)), tuple(map(format_item, added)), note, is_list=True)
-    before, after = map(format_value, values)
-    return KeyChange(path, (before,), (after,))
+def key_change(one: FieldChange, *counted: tuple[Sequence[object], str]) -> KeyChange:
+    """Return a key with its two values, or of a list with the items of either side. counted: items, and their words."""
+    if not (one.removed or one.added):
+        return KeyChange(one.path, (format_value(one.before),), (format_value(one.after),))
+    removed, added = (tuple(map(format_item, items)) for items in (one.removed, one.added))
+    return KeyChange(one.path, removed, added, counted_items(*counted), is_list=True)
 
 
 def counted_items(*parts: tuple[Sequence[object], str]) -> str:
@@ -231,9 +224,8 @@ def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
             signs = " " if key.removed and key.added else "-" if key.removed else "+"
             lines = [f"{signs} {key.path}:{f' {key.note}' if key.note else ''}"]
             for sign, items in sides:
-                lines += [f"{sign}   {item}" for item in items[:most]]
-                if most is not None and len(items) > most:
-                    lines.append(f"{sign}   … and {len(items) - most:,} more")
+                shown = items if most is None else first_lines(items, most)
+                lines += [f"{sign}   {item}" for item in shown]
         # A line break in a name would end the line.
         yield from (line.replace("\n", "\\n") for line in lines)
 

@@ -13,6 +13,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
+from lmsconf.model.names import first_lines
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.problem_codes import CONSENT_LEAD, blockers, consent_command
 from lmsconf.render import plan_wording
@@ -22,7 +23,7 @@ from lmsconf.render.effects_wording import (
     CausePlaces,
     ContentName,
     Phrase,
-    cause_counts,
+    cause_phrase,
     cause_places,
     effects_caveats,
     effects_headline,
@@ -33,7 +34,7 @@ from lmsconf.render.effects_wording import (
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import count_unmanaged, every_key_change
 
-_LINE = re.compile(
+_COLORED_PARTS = re.compile(
     r"^(?P<indent>[ ]+)(?P<sign>-/\+|[+~-])(?= )"
     r"|^(?P<bold>(?:Plan:|No changes\.|Drift:|No drift\.|Apply |Workspace |Effects on people:).*)$"
     r"|^(?P<place>.*?)(?P<severity>error|warning)(?=: .*\[[\w/-]+\]$)",
@@ -45,7 +46,7 @@ _COLORS = {"+": "32", "-": "31", "~": "33", "-/+": "31", "error": "31", "warning
 
 def colorize(text: str) -> str:
     """Colour signs, severities and summary lines. Text from `escape_terminal` has no escape sequences of its own."""
-    return _LINE.sub(_painted, text)
+    return _COLORED_PARTS.sub(_painted, text)
 
 
 def _painted(match: re.Match[str]) -> str:
@@ -81,10 +82,8 @@ def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
-    """Yield the first resources that a plan does not change, and how many more there are."""
-    yield from (f"    {resource_title(address)}" for address in addresses[:10])
-    if len(addresses) > 10:
-        yield f"    … and {len(addresses) - 10:,} more"
+    """Return the first resources that a plan does not change, and how many more there are."""
+    return (f"    {line}" for line in first_lines(list(map(resource_title, addresses)), 10))
 
 
 def unmanaged_lines(groups: Iterable[UnmanagedResources]) -> Iterator[str]:
@@ -115,15 +114,13 @@ def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
     return (f"          {sign} {escape_terminal(item)}" for item in items)
 
 
-def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
-    """Return a problem and, on lines of its own, its hint."""
-    words = plan_wording.format_problem(problem, block_address=block_address)
-    return [indent + words, *split_lines(problem.hint, f"{indent}  ")]
-
-
-def problems_block(problems: Iterable[Problem], *, indent: str = "", block_address: Address | None = None) -> list[str]:
-    """Return problems with their hints, as one block."""
-    return [line for one in problems for line in problem_lines(one, indent=indent, block_address=block_address)]
+def problems_block(
+    problems: Iterable[Problem], *, indent: str = "", block_address: Address | None = None
+) -> Iterator[str]:
+    """Yield problems, each with its hint on lines of its own."""
+    for problem in problems:
+        yield indent + plan_wording.format_problem(problem, block_address=block_address)
+        yield from split_lines(problem.hint, f"{indent}  ")
 
 
 def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
@@ -179,7 +176,7 @@ def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
             for call in rehearsal.failed
         ),
         listed(plan_wording.REMAINING_HEADING, map(plan_wording.remaining_line, rehearsal.remaining)),
-        *map(problem_lines, rehearsal.problems),
+        *(problems_block([problem]) for problem in rehearsal.problems),
         listed(plan_wording.GROUPS_HEADING, map(plan_wording.group_line, rehearsal.memberships)),
         listed(plan_wording.ASSUMPTIONS_HEADING, map(plan_wording.assumption_line, rehearsal.assumptions)),
     ]
@@ -237,8 +234,7 @@ def _phrase(phrase: Phrase) -> str:
 
 def _effects_table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
     """Yield a table whose last column are the names, which are never truncated."""
-    words = [heading.rpartition(" ") for heading in table.headings]
-    heads = ([first for first, _, _ in words], [last for _, _, last in words])
+    heads = zip(*(heading.rpartition(" ")[::2] for heading in table.headings), strict=True)
     cells = (row.cells if row.unknown is None else [""] * len(table.headings) for row in table.rows)
     first, last, *lines = table_lines([*heads, *cells], left=())
     if first:
@@ -254,9 +250,6 @@ def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator
     if row.note is not None:
         yield f"      {row.note}"
     most = 10  # people whose answers change are a cause each
-    for cause in row.causes[:most]:
-        place = "".join(places.get(cause.address, ()))
-        counted = cause_counts(cause)
-        yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
+    yield from (f"      {_phrase(cause_phrase(cause, places))}" for cause in row.causes[:most])
     if len(row.causes) > most:
         yield f"      … and {len(row.causes) - most:,} more causes"

@@ -43,8 +43,9 @@ from lmsconf.manifest.schema_check import declared_section, property_schema
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
+from lmsconf.model.drift import DriftFinding, DriftState
 from lmsconf.model.names import grouped, normalize_name
+from lmsconf.model.plan import FieldChange
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.support.files import read_text
 
@@ -58,7 +59,7 @@ class ManifestEditor(Struct):
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
-    _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
+    _renames: list[tuple[DriftFinding, FieldChange, Node]] = field(default_factory=list)
 
     def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
         """Return the files with the edits for every finding, path → bytes; `problems` has what is refused."""
@@ -162,39 +163,39 @@ class ManifestEditor(Struct):
             else:
                 raise refused_edit("only its name is written here", source)
 
-    def _field(self, kind: Kind, finding: DriftFinding, entry: Node, change: FieldDrift) -> None:
+    def _field(self, kind: Kind, finding: DriftFinding, entry: Node, change: FieldChange) -> None:
         head, _, rest = change.path.partition(".")
         if head == kind.name_key or (head == kind.parts_key and rest):
             self._renames.append((finding, change, entry))
         elif head == "conditions":
-            change_conditions(entry, change.missing, change.extra)
+            change_conditions(entry, change.removed, change.added)
         elif (same := comparison_key_for(property_schema(declared_section(kind).shape.schema, head))) is not None:
-            change_list(entry, head, same, change.missing, change.extra)
+            change_list(entry, head, same, change.removed, change.added)
         elif rest:
             self._under(kind, require_literal(entry.get(head), entry), rest, change)
         else:
             set_key(entry, head, self._live(kind, change))
 
-    def _under(self, kind: Kind, node: Node, key: str, change: FieldDrift) -> None:
+    def _under(self, kind: Kind, node: Node, key: str, change: FieldChange) -> None:
         """Edit one key of a mapping in the entry, such as metadata or answers. Raises ProblemsFound."""
         if node.kind != "mapping":
             raise refused_edit("this is not a mapping", node.where)
         key = next((own.text for own, _ in node.parts if normalize_name(own.text) == key), key)
-        if change.missing or change.extra:
-            change_items(require_literal(node.get(key), node), change.missing, change.extra, choice_key)
+        if change.removed or change.added:
+            change_items(require_literal(node.get(key), node), change.removed, change.added, choice_key)
         else:
             set_key(node, key, self._live(kind, change))
 
-    def _live(self, kind: Kind, change: FieldDrift) -> Json:
+    def _live(self, kind: Kind, change: FieldChange) -> Json:
         """Return the live value in manifest form, with `$(` escaped."""
-        moment = readable_time(change.live) if isinstance(change.live, str) else None
+        moment = readable_time(change.after) if isinstance(change.after, str) else None
         if change.path in kind.time_keys and isinstance(moment, datetime):
             return format_shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
-        return escape_variables(change.live)
+        return escape_variables(change.after)
 
-    def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Node) -> None:
+    def _rename(self, finding: DriftFinding, change: FieldChange, entry: Node) -> None:
         """Rename a resource or a choice in its entry and in every reference to it. Raises ProblemsFound."""
-        old, new, key = str(change.declared), str(change.live), change.path.partition(".")[0]
+        old, new, key = str(change.before), str(change.after), change.path.partition(".")[0]
         kind = KINDS[finding.address.kind]
         if key == kind.name_key:
             owner, named, same = entry, require_literal(entry.get(key), entry), kind.normalize_name

@@ -63,7 +63,7 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
 
 def _all_findings(drift: DriftReport) -> list[DriftFinding]:
     """Return the findings, also ignored ones."""
-    return [*drift.findings, *(ignored.finding for ignored in drift.ignored)]
+    return [*drift.findings, *drift.ignored]
 
 
 def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:

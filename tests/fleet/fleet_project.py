@@ -18,7 +18,7 @@ from lmsconf.cli import app, run_command_line
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.shards import group_changes
 from lmsconf.model.address import Address
-from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
+from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.plan import Action, Change, FieldChange
 from lmsconf.model.problem_codes import Blocker
 from lmsconf.sandbox.faults import FaultScript
@@ -115,7 +115,7 @@ def _change(name: str, *, added: str, id: str) -> Change:
     )
 
 
-def large_fleet(number: int = 500, alike: int = 412, own: int = 20, failed: int = 3) -> FleetReport:
+def large_fleet(number: int = 500, alike: int = 412, own: int = 20, failed: int = 3) -> FleetIndex:
     """Return plans of which `alike` have the same three changes, `own` one of their own each, and the rest none."""
     names = [f"site-{place:03}" for place in range(number)]
     lost = names[alike + own : alike + own + failed]
@@ -124,8 +124,8 @@ def large_fleet(number: int = 500, alike: int = 412, own: int = 20, failed: int 
     }
     plans |= {name: (_change(f"Field of {name}", added="B", id=name),) for name in names[alike : alike + own]}
     entries = tuple(_planned(name, len(plans.get(name, ())), lost=name in lost) for name in names)
-    index = FleetIndex(action=FleetAction.PLAN, created_at=_TIME, entries=entries)
-    return FleetReport(index=index, shared=group_changes(plans.items()))
+    shared = group_changes(plans.items())
+    return FleetIndex(action=FleetAction.PLAN, created_at=_TIME, entries=entries, shared=shared)
 
 
 def _planned(name: str, changes: int, *, lost: bool) -> FleetEntry:
@@ -142,23 +142,23 @@ def _planned(name: str, changes: int, *, lost: bool) -> FleetEntry:
     )
 
 
-def _blocked(report: FleetReport) -> FleetReport:
+def _blocked(report: FleetIndex) -> FleetIndex:
     """Return a report in which a guard stops three plans alike, and another plan otherwise."""
     few = Blocker(type="guard", name="deletes", message="2 deletions, and the limit is 1", allow="deletes=2")
     many = replace(few, message="5 deletions, and the limit is 1", allow="deletes=5")
-    first, second, *others = report.index.entries
+    first, second, *others = report.entries
     rest = [replace(entry, blocked=(few,)) for entry in others[:3]]
     entries = (replace(first, blocked=(many,)), second, *rest, *others[3:])
-    return replace(report, index=replace(report.index, entries=entries))
+    return replace(report, entries=entries)
 
 
-def _applied() -> FleetReport:
+def _applied() -> FleetIndex:
     """Return an apply whose first wave failed in one workspace, so that the second was not begun."""
     reason = "not applied: 1 workspace of the wave ring=canary failed, and the limit is 0"
     stale = Problem(code="plan/stale", message="group/Nurses has changed since the plan", hint="Plan again.")
     stopped = Problem(code=STOPPED, message=reason, hint="Correct them, and apply again.")
     entries = []
-    for entry in large_fleet(12, 12, 0, 0).index.entries:
+    for entry in large_fleet(12, 12, 0, 0).entries:
         exit, problems, calls = ExitCode.PARTIAL, (stopped,), {"calls": 0, "done": 0}
         if entry.workspace == "site-000":
             exit, problems = ExitCode.STALE, (stale,)
@@ -166,12 +166,11 @@ def _applied() -> FleetReport:
             exit, problems, calls = ExitCode.OK, (), {"calls": 3, "done": 3}
         unplanned = replace(entry, assumed_keys=(), assumed_calls=0)
         entries.append(replace(unplanned, exit=exit, problems=problems, summary=calls))
-    return FleetReport(index=FleetIndex(action=FleetAction.APPLY, created_at=_TIME, entries=tuple(entries)))
+    return FleetIndex(action=FleetAction.APPLY, created_at=_TIME, entries=tuple(entries))
 
 
-def _shard() -> FleetReport:
-    report = large_fleet(2, 1, 0, 0)
-    return replace(report, index=replace(report.index, shard=FleetShard(number=2, of=4, selection="5" * 64)))
+def _shard() -> FleetIndex:
+    return replace(large_fleet(2, 1, 0, 0), shard=FleetShard(number=2, of=4, selection="5" * 64))
 
 
 FLEETS = {"plan": _blocked(large_fleet(24, 16, 3, 2)), "apply": _applied(), "shard": _shard()}

@@ -22,7 +22,7 @@ from lmsconf.cli.output import report_problems
 from lmsconf.errors import Problem
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address
-from lmsconf.model.fleet import FleetIndex, FleetReport, SharedChanges
+from lmsconf.model.fleet import FleetIndex, SharedChanges
 from lmsconf.model.outcomes import ApplyReport, RecordedRun
 from lmsconf.model.plan import Change, FieldChange, GuardResult, Plan
 from lmsconf.render import (
@@ -105,14 +105,14 @@ def each(kind: Any, names: list[str]) -> tuple[Any, ...]:
     return tuple(filled(kind, name, number) for number, name in enumerate(names))
 
 
-def fleet(names: list[str]) -> FleetReport:
+def fleet(names: list[str]) -> FleetIndex:
     """A fleet whose workspaces, labels, changes, blockers and errors are names."""
     made = each(Change, names)
     shared = (
         SharedChanges(changes=made, workspaces=tuple(names)),
         SharedChanges(changes=made, workspaces=(names * len(made))[: len(made)], one_each=True),
     )
-    return FleetReport(index=whole(FleetIndex, names), shared=shared)
+    return replace(whole(FleetIndex, names), shared=shared)
 
 
 def whole(kind: Any, names: list[str]) -> Any:

@@ -77,7 +77,7 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
     [failed] = [outcome for outcome in report.outcomes if outcome.status is CallStatus.FAILED]
     assert failed.operation == "manual-groups.rename"
     assert "answered 400" in (failed.reason or "")
-    assert report.count(CallStatus.DONE) == len(report.outcomes) - 1
+    assert report.summary[CallStatus.DONE] == len(report.outcomes) - 1
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 422])

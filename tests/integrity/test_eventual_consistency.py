@@ -180,7 +180,7 @@ def test_a_right_that_is_lacking_stops_only_what_needs_it(project: LinkedProject
     report = applied(project, late, TWO)
     assert report.exit == ExitCode.PARTIAL
     assert members(project) == ["u-2"]
-    assert report.count(CallStatus.NOT_ATTEMPTED) == 0
+    assert report.summary[CallStatus.NOT_ATTEMPTED] == 0
     assert applied(project, late, TWO).exit == ExitCode.UNAUTHORIZED
 
 

@@ -181,7 +181,7 @@ def test_ctrl_c_after_the_last_answer_is_told(tmp_path: Path) -> None:
     with linked(tmp_path, SEED, MANIFEST) as it:
         way = it.reader(OtherAnswers(it.sandbox, lambda one: None if one.method == "GET" else httpx.Response(409)))
         report = execute(way, it.plan(way), meta={}, progress=ApplyEvents(phase=phase))
-    assert (report.exit, report.count(CallStatus.FAILED)) == (130, len(GROUPS))
+    assert (report.exit, report.summary[CallStatus.FAILED]) == (130, len(GROUPS))
 
 
 def test_a_second_signal_ends_the_run_with_its_report(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: JournalProject, c
     After the last call, the run is what it is, and a warning of the report says what is missing.
     """
     report, path = scene.applied(scene.plan(), sync=full_after(1 + calls))
-    assert len(scene.writes) == calls == report.count(CallStatus.DONE)
+    assert len(scene.writes) == calls == report.summary[CallStatus.DONE]
     left = [one.reason for one in report.outcomes if one.status is CallStatus.NOT_ATTEMPTED]
     assert len(left) == CALLS - calls
     assert all("No space left" in str(reason) for reason in left[:1])

@@ -104,6 +104,7 @@ def pages() -> Iterator[Text]:
     for folder, endings in (
         ("lmsconf/guide", {".md"}),
         ("lmsconf/project/texts", {""}),
+        ("lmsconf/model", {".json"}),
         (".changes/next", {".md"}),
         ("examples", {".md", ".yaml", ".yml", ".sh", ".toml", ".rego"}),
     ):

@@ -32,7 +32,7 @@ def _report(name: str, managed: Iterable[Address]) -> DriftReport:
         "reads_all": said["read"] == "everything",
         "findings": list(map(_finding, said["findings"])),
         "not_applied": list(map(_finding, said["not_applied"])),
-        "ignored": [{"finding": _finding(one), "entry": one["ignored_by"]} for one in said["ignored"]],
+        "ignored": list(map(_finding, said["ignored"])),
     }
     return replace(from_json(values, DriftReport), managed=tuple(sorted(managed)))
 
@@ -41,7 +41,10 @@ def _finding(said: Any) -> Json:
     """The values of a finding, as DriftFinding names them."""
     edit = [said["changed_by"], said["changed_at"]]
     candidates = [{**one, "is_earlier_name": True} for one in said["candidates"]]
-    return {**said, **said["hint"], "candidates": candidates, "edit": edit if any(edit) else None}
+    names = {"declared": "before", "live": "after", "missing": "removed", "extra": "added"}
+    fields = [{names.get(key, key): value for key, value in one.items()} for one in said["fields"]]
+    values = {"candidates": candidates, "fields": fields, "edit": edit if any(edit) else None}
+    return {**said, **said["hint"], **values}
 
 
 ALL = _report("all", _MANY)

@@ -23,7 +23,7 @@ from views.drift_samples import ALL, DRIFTS, HOSTILE
 from lmsconf import render
 from lmsconf.documents import plan_file
 from lmsconf.documents.json_documents import from_json
-from lmsconf.documents.reports import access_json, audience_json, problems_json
+from lmsconf.documents.reports import problems_json
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.access import AccessTest, AccessTestReport, AccessTestResult, AudienceReport, PersonAccess
 from lmsconf.model.address import Address
@@ -33,7 +33,6 @@ from lmsconf.render import DRIFT_VIEWS
 from lmsconf.render.ci_formats import problems_github
 from lmsconf.render.escape import parse_size_limit
 from lmsconf.render.markdown import problems_markdown
-from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
 
 
 def listed(name: str) -> Any:
@@ -71,8 +70,6 @@ RUNS = {name: from_json(run, RecordedRun) for name, run in listed("golden_runs.j
 ACCESS = ("changed", "nothing", "unknown", "one", "broken", "new", "archived", "hostile")
 AUDIENCES = ("counted", "plain", "members", "unknown", "broken", "new", "deleted", "hostile")
 PROBLEMS = [problem for plan in PLANS.values() for problem in plan.all_problems]
-ACCESS_VIEWS = {"text": render.ACCESS_VIEWS["text"], "json": access_json, "csv": access_csv}
-AUDIENCE_VIEWS = {"text": audience_text, "json": audience_json, "csv": audience_csv}
 SAMPLES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "plan": (render.PLAN_VIEWS, PLANS),
     "apply": (render.APPLY_VIEWS, REPORTS),
@@ -82,8 +79,8 @@ SAMPLES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "run": (render.RUN_VIEWS, RUNS),
     "runs": (render.RUNS_VIEWS, {"": [*RUNS.values()]}),
     "problems": ({"text": render.text.problems_text, "json": problems_json}, {"": PROBLEMS}),
-    "access": (ACCESS_VIEWS, {name: on_people(f"access_{name}", PersonAccess) for name in ACCESS}),
-    "audience": (AUDIENCE_VIEWS, {name: on_people(f"audience_{name}", AudienceReport) for name in AUDIENCES}),
+    "access": (render.ACCESS_VIEWS, {name: on_people(f"access_{name}", PersonAccess) for name in ACCESS}),
+    "audience": (render.AUDIENCE_VIEWS, {name: on_people(f"audience_{name}", AudienceReport) for name in AUDIENCES}),
 }
 """What there is a view of → its views, and its samples by their names."""
 SUFFIX = {"text": "txt", "markdown": "md", "junit": "xml"}
