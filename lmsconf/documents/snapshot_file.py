@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from lmsconf.documents import json_documents
-from lmsconf.documents.json_documents import json_at, object_json, value_at
+from lmsconf.documents.json_documents import json_at, value_at
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import in_snapshot_order
@@ -130,8 +130,3 @@ def snapshot_digest(snapshot: Snapshot) -> SnapshotDigest:
         rows={name: len(snapshot.listings[name].rows) for name in sorted(snapshot.listings)},
         incomplete=tuple(sorted(name for name, listing in snapshot.listings.items() if listing.incomplete is not None)),
     )
-
-
-def snapshot_digest_json(digest: SnapshotDigest) -> dict[str, Json]:
-    # A list, as in the file that it is compared with.
-    return {**object_json(digest), "incomplete": list(digest.incomplete)}
