@@ -194,12 +194,6 @@ def _joined(values: Mapping[str, bytes]) -> bytes:
     return b"{" + b",".join(canonical_json(key) + b":" + value for key, value in values.items()) + b"}"
 
 
-def verify_seal(document: Mapping[str, Json]) -> None:
-    """Raise StalePlan if the seal does not match the document."""
-    if add_seal(document)["seal"] != document.get("seal"):
-        raise file_changed_error()
-
-
 def signature(document: Mapping[str, Json], key: bytes) -> str:
     """Return the hexadecimal HMAC-SHA256 of the canonical document with empty `hmac` and `seal`."""
     import hashlib
@@ -230,13 +224,20 @@ def file_changed_error() -> StalePlan:
 
 
 def read_back(
-    read: Callable[[], Value], written: Callable[[Value], str], text: str, what: str, hint: str | None
+    document: Mapping[str, Json],
+    read: Callable[[], Value],
+    written: Callable[[Value], str],
+    text: str,
+    what: str,
+    hint: str | None,
 ) -> Value:
-    """Return the value that a sealed text holds. Raises StalePlan for another text, even if one byte differs.
+    """Return the value of a sealed document. Raises StalePlan for another text, even if one byte differs.
 
-    read: returns the value. written: the text of a value as lmsconf writes it. what: what the file should
-    contain.
+    read: returns the value. written: the text of a value as lmsconf writes it. text: that of the document. what: what
+    the file should contain.
     """
+    if add_seal(document)["seal"] != document.get("seal"):
+        raise file_changed_error()
     try:
         value = read()
         same = written(value) == text

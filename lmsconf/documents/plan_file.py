@@ -27,7 +27,6 @@ from lmsconf.documents.json_documents import (
     unmanaged_json,
     value_at,
     verify_format,
-    verify_seal,
     verify_signature,
     without_keys,
 )
@@ -76,7 +75,6 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
             "the file is a plan with masked people, and cannot be applied",
             hint="Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
         )
-    verify_seal(document)
     if signing_key is not None:
         verify_signature(
             document,
@@ -86,6 +84,7 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         )
     signed = {key: document[key] for key in ("hmac",) if key in document}
     return read_back(
+        document,
         lambda: _plan(document),
         lambda plan: render_sealed({**_document(plan, document.get("tool")), **signed}),
         text,
