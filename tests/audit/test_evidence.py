@@ -320,11 +320,13 @@ def test_a_thousand_folders_in_each_other_are_a_finding(written: Path) -> None:
         (copy / "d").rename(aside)
         (copy / "d").mkdir()
         aside.rename(copy / "d" / "d")
-    assert ("evidence/added", f"{'d/' * 1000}d is not a file that lmsconf wrote") in findings(copy)
-    for _ in range(1000):  # shutil.rmtree would not come to an end either
-        (copy / "d" / "d").rename(aside)
-        (copy / "d").rmdir()
-        aside.rename(copy / "d")
+    try:
+        assert ("evidence/added", f"{'d/' * 1000}d is not a file that lmsconf wrote") in findings(copy)
+    finally:
+        for _ in range(1000):  # shutil.rmtree, with which pytest cleans up, would not come to an end either
+            (copy / "d" / "d").rename(aside)
+            (copy / "d").rmdir()
+            aside.rename(copy / "d")
 
 
 def test_a_deep_value_in_a_journal_is_named(tmp_path: Path) -> None:
