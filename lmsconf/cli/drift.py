@@ -134,17 +134,11 @@ def _compared(
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.workspace.drift_selection import DriftedProject
-    from lmsconf.workspace.project_manifests import load_manifests
 
-    settings = workspace.settings
     snapshot = workspace.read_for_drift(manifests, base, tell, reads_all=reads_all)
     return DriftedProject(
-        drift=workspace.drift_from_snapshot(
-            snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all
-        ),
+        drift=workspace.drift(manifests, base, snapshot, count_unmanaged=count_unmanaged, reads_all=reads_all),
         manifests=manifests,
-        root=settings.root,
-        timezone=settings.policy.timezone,
-        parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
-        compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
+        settings=workspace.settings,
+        compute_drift=lambda drafted: workspace.drift(drafted, snapshot=snapshot, reads_all=reads_all),
     )

@@ -201,29 +201,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             reading.api = self.connection.reader(pool)
             return with_effects(draft, reading)
 
-    def drift(
-        self,
-        manifests: Manifests,
-        *,
-        base: BaseManifests | None = None,
-        count_unmanaged: bool = False,
-        reads_all: bool = False,
-        progress: Report | None = None,
-    ) -> DriftReport:
-        """Compare manifests and workspace as far as they can be planned; the rest is an error in the Drift.
-
-        base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
-        for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
-        """
-        reads_all = reads_all or count_unmanaged
-        return self.drift_from_snapshot(
-            self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all),
-            manifests,
-            base,
-            count_unmanaged=count_unmanaged,
-            reads_all=reads_all,
-        )
-
     def read_for_drift(
         self,
         manifests: Manifests,
@@ -237,20 +214,29 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         wanted = ReadScope(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
-    def drift_from_snapshot(
+    def drift(
         self,
-        snapshot: Snapshot,
         manifests: Manifests,
         base: BaseManifests | None = None,
+        snapshot: Snapshot | None = None,
         *,
         count_unmanaged: bool = False,
         reads_all: bool = False,
+        progress: Report | None = None,
     ) -> DriftReport:
-        """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
+        """Compare manifests and workspace as far as they can be planned; the rest is an error in the report.
+
+        base: manifests that are assumed to be applied, to identify manual changes. snapshot: what is compared; by
+        default, what is read now. reads_all: it holds the whole workspace, for coverage; `count_unmanaged` needs that
+        too. Raises ProblemsFound if nothing can be planned.
+        """
         from lmsconf.planner.drift import DriftInputs, make_drift
         from lmsconf.planner.read.assignments import last_edits
 
         error_free(manifests)
+        reads_all = reads_all or count_unmanaged
+        if snapshot is None:
+            snapshot = self.read_for_drift(manifests, base, progress, reads_all=reads_all)
         # Where everything comparable was read already, all of it is compared.
         policy = replace(self.settings.policy, compares=None) if reads_all else self.settings.policy
         renamed: dict[Address, RenameCandidate] = {}
