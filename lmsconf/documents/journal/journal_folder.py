@@ -88,7 +88,10 @@ def ensure_folder(root: Path, *subfolders: str) -> Path:
     folder = root / FOLDER
     for name in ("", *subfolders):
         folder /= name
-        _make(folder)
+        with writing(folder):
+            # A symlink planted by another user would put the files where others can read them.
+            if not _is_folder(folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
     _ignore(root / FOLDER / ".gitignore")
     return folder
 
@@ -142,13 +145,6 @@ def _is_folder(path: Path) -> bool:
     if path.is_symlink():
         raise LmsconfError(f"{path} cannot be read: {_LINK}", hint=_TO_READ)
     return path.is_dir()
-
-
-def _make(folder: Path) -> None:
-    with writing(folder):
-        # A symlink planted by another user would put the files where others can read them.
-        if not _is_folder(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _ignore(path: Path) -> None:
