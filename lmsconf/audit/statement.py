@@ -53,6 +53,7 @@ def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
     documents = {one: parse_document(copies[one].decode("utf-8")) for one in ("plan", "report") if one in copies}
     if any(document.get("digest") != header.digest for document in documents.values()):
         raise ValueError("plan, report and journal are not of the same plan")
+    report = documents.get("report")
     return {
         "run": run.name,
         "workspace": {"name": header.workspace, "url": header.url},
@@ -73,7 +74,8 @@ def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
         **_plan(documents.get("plan")),
-        **_report(documents.get("report")),
+        "problems": None if report is None else len(value_at(report, list[Json], "problems")),
+        "left": None if report is None else len(value_at(report, list[Json], "residue")),
     }
 
 
@@ -90,16 +92,6 @@ def _plan(plan: Mapping[str, Json] | None) -> dict[str, Json]:
             for one in value_at(plan, list[dict[str, Json]], "guards")
             if json_at(one, "allowed_by") is not None
         ],
-    }
-
-
-def _report(report: Mapping[str, Json] | None) -> dict[str, Json]:
-    """Return how a report ends, and the number of its problems."""
-    if report is None:
-        return {"problems": None, "left": None}
-    return {
-        "problems": len(value_at(report, list[Json], "problems")),
-        "left": len(value_at(report, list[Json], "residue")),
     }
 
 

@@ -51,11 +51,6 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     return render_sealed(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
 
 
-def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
-    return plan.masked_digest or _digest(plan)
-
-
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """Return the plan that `dumps` wrote.
 
@@ -93,16 +88,19 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     )
 
 
-def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
-    """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
-    computed = plan.__dict__  # a command shows it, compares it and writes it down
-    if "digest" not in computed:
+def plan_digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
+    """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation.
+
+    digested: the part of its document that the digest is computed from, if that is known already.
+    """
+    computed = plan.__dict__  # once: a command shows it, compares it and writes it down
+    if plan.masked_digest is None and "digest" not in computed:
         document = _digested_keys(plan) if digested is None else digested
         changes = cast("list[dict[str, Json]]", document["changes"])
         # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
         bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
         computed["digest"] = sha256({**document, "changes": bare})
-    return cast("str", computed["digest"])
+    return plan.masked_digest or cast("str", computed["digest"])
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:
@@ -142,7 +140,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     }
     return {
         **digested,
-        "digest": plan.masked_digest or _digest(plan, digested),
+        "digest": plan_digest(plan, digested),
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,

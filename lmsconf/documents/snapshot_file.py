@@ -31,21 +31,8 @@ def dumps(snapshot: Snapshot) -> str:
 
 def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     """Yield the text of the snapshot file piece by piece: of a large workspace it is hundreds of megabytes."""
-    return json_documents.json_pieces(_body(snapshot))
-
-
-def file_digest(snapshot: Snapshot) -> str:
-    """Return the SHA-256 of the snapshot file."""
-    digest = sha256()
-    for piece in text_pieces(snapshot):
-        digest.update(piece.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
-
-
-def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
-    """Return the document of a snapshot, with the rows of each listing as an iterator."""
     redaction = snapshot.redaction
-    return {
+    document: dict[str, Json | Iterator[Json]] = {
         "format": FORMAT,
         "tool": json_documents.TOOL,
         "taken_at": snapshot.taken_at,
@@ -65,6 +52,15 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
             if listing in snapshot.listings
         },
     }
+    return json_documents.json_pieces(document)
+
+
+def file_digest(snapshot: Snapshot) -> str:
+    """Return the SHA-256 of the snapshot file."""
+    digest = sha256()
+    for piece in text_pieces(snapshot):
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def loads(text: str) -> Snapshot:

@@ -59,7 +59,17 @@ _NOUNS: Final = {
 
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
-    yield _age_notice(snapshot, now)
+    """Yield what a snapshot holds, since when, and what is wrong with it for this workspace."""
+    listed = [(noun, snapshot.of(listing)) for listing, noun in _NOUNS.items() if listing in snapshot.listings]
+    held = ", ".join(count_noun(len(listing.rows), *noun) for noun, listing in listed)
+    # Most workspaces change daily.
+    is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
+    yield Problem(
+        code="snapshot/age",
+        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {held}",
+        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if is_old else None,
+        severity=Severity.WARNING if is_old else Severity.NOTE,
+    )
     yield from (
         Problem(
             code="snapshot/incomplete",
@@ -83,22 +93,6 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )
-
-
-def _age_notice(snapshot: Snapshot, now: datetime) -> Problem:
-    """Return what a snapshot holds, and since when: a warning after two days, since most workspaces change daily."""
-    held = [
-        count_noun(len(snapshot.of(listing).rows), *noun)
-        for listing, noun in _NOUNS.items()
-        if listing in snapshot.listings
-    ]
-    is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
-    return Problem(
-        code="snapshot/age",
-        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
-        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if is_old else None,
-        severity=Severity.WARNING if is_old else Severity.NOTE,
-    )
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):
