@@ -30,7 +30,7 @@ from lmsconf.documents.json_documents import (
     verify_signature,
     without_keys,
 )
-from lmsconf.errors import StalePlan
+from lmsconf.errors import StalePlan, refuse_if
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import Effects
@@ -59,17 +59,20 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """
     document = parse_document(text)
     actual = str(document["format"])
-    if actual != FORMAT and actual.startswith("lmsconf.plan/"):
-        raise StalePlan(
+    refuse_if(
+        (
+            actual != FORMAT and actual.startswith("lmsconf.plan/"),
             f"the file has the format {actual!r}, not {FORMAT!r}",
-            hint="Another version of lmsconf wrote it. Plan again with this one.",
-        )
-    verify_format(document, FORMAT)
-    if document.get("masked") is True:
-        raise StalePlan(
+            "Another version of lmsconf wrote it. Plan again with this one.",
+        ),
+        (
+            actual == FORMAT and document.get("masked") is True,
             "the file is a plan with masked people, and cannot be applied",
-            hint="Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
-        )
+            "Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
+        ),
+        error=StalePlan,
+    )
+    verify_format(document, FORMAT)
     if signing_key is not None:
         verify_signature(
             document,
