@@ -17,7 +17,7 @@ import msgspec
 from lmsconf import __version__
 from lmsconf.errors import LmsconfError, StalePlan, UsageError, refuse_if
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
+from lmsconf.model.canonical_json import Json, canonical_json, sha256
 from lmsconf.model.control_characters import UNPRINTABLE
 from lmsconf.model.plan import Change, UnmanagedResources
 from lmsconf.support.strict_json import parse_json
@@ -180,18 +180,6 @@ def add_seal(document: Mapping[str, Json]) -> dict[str, Json]:
     """Return the document with its seal: the SHA-256 of its canonical JSON with an empty seal."""
     empty = {**document, "seal": ""}
     return {**empty, "seal": sha256(empty)}
-
-
-def render_sealed(document: Mapping[str, Json]) -> str:
-    """Return the canonical JSON of `add_seal(document)`, each value encoded once, with `escape_in_strings` applied."""
-    values = {key: canonical_json(value) for key, value in sorted({**document, "seal": ""}.items())}
-    values["seal"] = canonical_json(sha256_of_bytes(_joined(values)))
-    return escape_in_strings(_joined(values).decode("utf-8", "surrogatepass"))
-
-
-def _joined(values: Mapping[str, bytes]) -> bytes:
-    """Return the JSON of an object from that of its values, in their order."""
-    return b"{" + b",".join(canonical_json(key) + b":" + value for key, value in values.items()) + b"}"
 
 
 def signature(document: Mapping[str, Json], key: bytes) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents.json_documents import (
     TOOL,
+    add_seal,
     change_json,
     from_json,
     json_at,
@@ -21,7 +22,6 @@ from lmsconf.documents.json_documents import (
     parse_document,
     read_back,
     render_canonical_json,
-    render_sealed,
     signature,
     to_json,
     unmanaged_json,
@@ -48,7 +48,8 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
         return render_canonical_json(document)
-    return render_sealed(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
+    signed = document if signing_key is None else {**document, "hmac": signature(document, signing_key)}
+    return render_canonical_json(add_seal(signed))
 
 
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
@@ -84,7 +85,7 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     return read_back(
         document,
         lambda: _plan(document),
-        lambda plan: render_sealed({**_document(plan, document.get("tool")), **signed}),
+        lambda plan: render_canonical_json(add_seal({**_document(plan, document.get("tool")), **signed})),
         text,
         "a plan",
         hint="Create it again with: lmsconf plan",
