@@ -221,8 +221,8 @@ def read_back(
 ) -> Value:
     """Return the value of a sealed document. Raises StalePlan for another text, even if one byte differs.
 
-    read: returns the value. written: the text of a value as lmsconf writes it. text: that of the document. what: what
-    the file should contain.
+    read: returns the value. written: the text of a value as lmsconf writes it. text: that of the document.
+    what: what the file should contain.
     """
     if add_seal(document)["seal"] != document.get("seal"):
         raise file_changed_error()

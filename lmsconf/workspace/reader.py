@@ -220,9 +220,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     ) -> DriftReport:
         """Compare manifests and workspace as far as they can be planned; the rest is an error in the report.
 
-        base: manifests that are assumed to be applied, to identify manual changes. snapshot: what is compared; by
-        default, what is read now. reads_all: it holds the whole workspace, for coverage; `count_unmanaged` needs that
-        too. Raises ProblemsFound if nothing can be planned.
+        base: manifests that are assumed to be applied, to identify manual changes. snapshot: what is compared, or None
+        for what is read now. reads_all: it holds the whole workspace, for coverage, as `count_unmanaged` needs it.
+        Raises ProblemsFound if nothing can be planned.
         """
         from lmsconf.planner.drift import DriftInputs, make_drift
         from lmsconf.planner.read.assignments import last_edits
