@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -108,11 +109,11 @@ def _copies(run: RecordedRun, mask: Mask | None) -> tuple[dict[str, bytes], dict
         "without_plan": why.get("plan"),
         "without_report": why.get("report"),
     }
-    if mask is not None:
-        _mask(copies, mask)
     try:
+        if mask is not None:
+            _mask(copies, mask)
         entry = {**run_entry(run.name, copies), "originals": originals}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LmsconfError(
             f"the run {run.name} cannot be read: {error}",
             hint="Its file in .lmsconf/runs is damaged: leave the run out, or restore it from a backup.",
@@ -164,6 +165,8 @@ def _write(place: Path, path: str, content: bytes) -> str:
 
 
 HIDDEN: Final = "(masked)"
+_NOTHING: Final = "(?!)"
+"""The pattern that matches nowhere."""
 
 
 class Mask(Protocol):
@@ -179,7 +182,8 @@ class CopyMask:
     def __init__(self, mask: Mask, plan: Plan | None) -> None:
         self._mask = mask
         known = sorted(set() if plan is None else _personal_texts(plan), key=len, reverse=True)
-        self._known = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in known)) if known else None
+        pattern = "|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in known) or _NOTHING
+        self._scrub = partial(re.compile(pattern).sub, HIDDEN)
 
     def plan(self, plan: Plan) -> str:
         """Return the text of a plan file, which has the original's digest, and cannot be applied."""
@@ -203,7 +207,6 @@ class CopyMask:
                     one,
                     reason=one.reason and self._scrub(one.reason),
                     hint=one.hint and self._scrub(one.hint),
-                    id=None if is_about_people(one.address) else one.id,
                 )
                 for one in report.outcomes
             ),
@@ -245,9 +248,6 @@ class CopyMask:
         return replace(
             problem, message=self._scrub(problem.message), hint=problem.hint and self._scrub(problem.hint), source=None
         )
-
-    def _scrub(self, text: str) -> str:
-        return text if self._known is None else self._known.sub(HIDDEN, text)
 
 
 def _personal_texts(plan: Plan) -> Iterator[str]:

@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from lmsconf.documents.journal.journal_reader import parse_journal
 from lmsconf.documents.json_documents import from_json, json_at, object_json, parse_document, render_json, value_at
-from lmsconf.documents.snapshot_file import snapshot_digest_json
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.effects import PredictedTotals
@@ -54,6 +53,7 @@ def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
     documents = {one: parse_document(copies[one].decode("utf-8")) for one in ("plan", "report") if one in copies}
     if any(document.get("digest") != header.digest for document in documents.values()):
         raise ValueError("plan, report and journal are not of the same plan")
+    report = documents.get("report")
     return {
         "run": run.name,
         "workspace": {"name": header.workspace, "url": header.url},
@@ -62,19 +62,20 @@ def run_entry(name: str, copies: Mapping[str, bytes]) -> dict[str, Json]:
         "started_at": format_utc(header.started),
         "approvals": dict(sorted(header.meta.items())),
         "commit": None if header.commit is None else object_json(header.commit),
-        "before": None if header.before is None else snapshot_digest_json(header.before),
+        "before": None if header.before is None else object_json(header.before),
         "chain": None if header.chain is None else object_json(header.chain),
         "recorded_plan": header.plan_sha256,
         "ended_at": None if ending is None else format_utc(ending.at),
         "exit": None if ending is None else ending.exit,
         "verified": None if ending is None else ending.verified.value,
         "converged": None if ending is None else ending.converged,
-        "after": None if ending is None or ending.after is None else snapshot_digest_json(ending.after),
+        "after": None if ending is None or ending.after is None else object_json(ending.after),
         "recorded_report": None if ending is None else ending.report_sha256,
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
         **_plan(documents.get("plan")),
-        **_report(documents.get("report")),
+        "problems": None if report is None else len(value_at(report, list[Json], "problems")),
+        "left": None if report is None else len(value_at(report, list[Json], "residue")),
     }
 
 
@@ -85,25 +86,12 @@ def _plan(plan: Mapping[str, Json] | None) -> dict[str, Json]:
     return {
         "manifests": value_at(plan, str, "manifests", "digest"),
         "changes": {name: value_at(plan, int, "summary", name) for name in ("create", "update", "replace", "delete")},
-        "effects": {
-            "basis": value_at(plan, str, "effects", "basis"),
-            "people": value_at(plan, dict[str, Json], "effects", "people"),
-        },
+        "effects": object_json(value_at(plan, PredictedTotals, "effects")),
         "consents": [
             {"guard": json_at(one, "name"), "total": json_at(one, "total"), "reason": json_at(one, "allowed_by")}
             for one in value_at(plan, list[dict[str, Json]], "guards")
             if json_at(one, "allowed_by") is not None
         ],
-    }
-
-
-def _report(report: Mapping[str, Json] | None) -> dict[str, Json]:
-    """Return how a report ends, and the number of its problems."""
-    if report is None:
-        return {"problems": None, "left": None}
-    return {
-        "problems": len(value_at(report, list[Json], "problems")),
-        "left": len(value_at(report, list[Json], "residue")),
     }
 
 

@@ -27,12 +27,13 @@ from lmsconf.audit.statement import (
     statement_text,
 )
 from lmsconf.documents.json_documents import TOOL, json_at, render_json, value_at
-from lmsconf.errors import LmsconfError, Problem
-from lmsconf.model.canonical_json import Json, members, sha256_of_bytes
-from lmsconf.support.files import os_error_message
+from lmsconf.errors import LmsconfError, Problem, refuse_if
+from lmsconf.model.canonical_json import Json, members, sha256, sha256_of_bytes
+from lmsconf.support.files import os_error_message, os_errors_as
 
 _MOST: Final = 100_000
 """Files of a folder that are looked at."""
+_ANOTHER: Final = "Name a folder that lmsconf evidence wrote."
 
 
 class Verification(Struct, frozen=True, kw_only=True):
@@ -55,11 +56,9 @@ class _Folder:
     def __init__(self, root: Path) -> None:
         self.findings: list[Problem] = []
         self.contents: dict[str, bytes] = {}
-        paths = sorted(islice(root.rglob("*"), _MOST + 1))
-        if len(paths) > _MOST:
-            raise LmsconfError(
-                f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
-            )
+        with os_errors_as(f"{root} cannot be read", _ANOTHER):
+            paths = _listed(root)
+        # Those below a folder follow it. A walk that calls itself would end at a thousand folders in each other.
         for path in paths:
             name = path.relative_to(root).as_posix()
             try:
@@ -70,9 +69,12 @@ class _Folder:
                 elif path.is_file():
                     self.contents[name] = path.read_bytes()
                 else:  # lmsconf makes a folder only for a file
-                    self.expect(any(path.iterdir()), "evidence/added", f"{name} is not a file that lmsconf wrote")
+                    below = _listed(path)
+                    self.expect(below, "evidence/added", f"{name} is not a file that lmsconf wrote")
+                    paths += below
             except OSError as error:
                 self.found("evidence/changed", f"{name} cannot be read: {os_error_message(error)}")
+            refuse_if((len(paths) > _MOST, f"{root} has more than {_MOST:,} files", _ANOTHER), error=LmsconfError)
 
     def found(self, code: str, message: str) -> None:
         self.findings.append(finding(code, message))
@@ -104,6 +106,11 @@ class _Folder:
                 self.found("evidence/changed", f"{name} was changed")
 
 
+def _listed(folder: Path) -> list[Path]:
+    """Return what a folder holds, but hardly more than a folder of evidence may. Raises OSError."""
+    return sorted(islice(folder.iterdir(), _MOST + 1))
+
+
 def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()) -> Verification:
     """Compare everything in a folder of evidence with everything else in it, and its signature with a key.
 
@@ -112,7 +119,7 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
     Raises LmsconfError if there is no such folder, and SigningError if it is signed and `cryptography` is missing.
     """
     if not root.is_dir():
-        raise LmsconfError(f"there is no folder {root}", hint="Name a folder that lmsconf evidence wrote.")
+        raise LmsconfError(f"there is no folder {root}", hint=_ANOTHER)
     folder = _Folder(root)
     signer = _compare_with_statement(folder)
     evidence = folder.document(EVIDENCE)
@@ -210,9 +217,10 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
         except (LmsconfError, ValueError, RecursionError) as error:
             folder.found("evidence/changed", f"the copies of {run} cannot be read: {error}")
             shown = dict(entry)
-        for key in sorted(key for key in shown.keys() | entry.keys() if shown.get(key) != entry.get(key)):
+        for key in sorted(shown.keys() | entry.keys()):
+            same = sha256(shown.get(key)) == sha256(entry.get(key))
             message = f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files"
-            folder.found("evidence/forged", message)
+            folder.expect(same, "evidence/forged", message)
     return set(paths.values())
 
 

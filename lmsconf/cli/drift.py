@@ -81,7 +81,7 @@ def drift(
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.support.files import write_all_or_none
     from lmsconf.workspace.drift_selection import DriftedProject
-    from lmsconf.workspace.project_manifests import load_base, load_manifests
+    from lmsconf.workspace.project_manifests import load_base
 
     trusted = trusted_parts(trust_project, base)
     refuse_if(
@@ -102,14 +102,16 @@ def drift(
         reads_all = coverage or count_unmanaged or bool(accepted)
         snapshot = workspace.read_for_drift(manifests, applied, tell, reads_all=reads_all)
         drifted = DriftedProject(
-            drift=workspace.drift_from_snapshot(
-                snapshot, manifests, applied, count_unmanaged=count_unmanaged and not accepted, reads_all=reads_all
+            drift=workspace.drift(
+                manifests,
+                applied,
+                snapshot,
+                count_unmanaged=count_unmanaged and not accepted,
+                reads_all=reads_all,
             ),
             manifests=manifests,
-            root=settings.root,
-            timezone=settings.policy.timezone,
-            parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
-            compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
+            settings=settings,
+            compute_drift=lambda drafted: workspace.drift(drafted, snapshot=snapshot, reads_all=reads_all),
         )
         edits = drifted.accept(accepted) if accepted else None
         report = drifted.drift if accepted else drifted.without_refused_edits()

@@ -138,7 +138,7 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
     """
     from lmsconf.render.escape import escape_terminal
     from lmsconf.support.files import write_all_or_none
-    from lmsconf.workspace.drift_selection import file_diff
+    from lmsconf.workspace.accept_drift import file_diff
 
     reader, files = _files(context, paths)
     before, after, problems = _formatted(reader, files)

@@ -17,7 +17,7 @@ import msgspec
 from lmsconf import __version__
 from lmsconf.errors import LmsconfError, StalePlan, UsageError, refuse_if
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
+from lmsconf.model.canonical_json import Json, canonical_json, sha256
 from lmsconf.model.control_characters import UNPRINTABLE
 from lmsconf.model.plan import Change, UnmanagedResources
 from lmsconf.support.strict_json import parse_json
@@ -182,24 +182,6 @@ def add_seal(document: Mapping[str, Json]) -> dict[str, Json]:
     return {**empty, "seal": sha256(empty)}
 
 
-def render_sealed(document: Mapping[str, Json]) -> str:
-    """Return the canonical JSON of `add_seal(document)`, each value encoded once, with `escape_in_strings` applied."""
-    values = {key: canonical_json(value) for key, value in sorted({**document, "seal": ""}.items())}
-    values["seal"] = canonical_json(sha256_of_bytes(_joined(values)))
-    return escape_in_strings(_joined(values).decode("utf-8", "surrogatepass"))
-
-
-def _joined(values: Mapping[str, bytes]) -> bytes:
-    """Return the JSON of an object from that of its values, in their order."""
-    return b"{" + b",".join(canonical_json(key) + b":" + value for key, value in values.items()) + b"}"
-
-
-def verify_seal(document: Mapping[str, Json]) -> None:
-    """Raise StalePlan if the seal does not match the document."""
-    if add_seal(document)["seal"] != document.get("seal"):
-        raise file_changed_error()
-
-
 def signature(document: Mapping[str, Json], key: bytes) -> str:
     """Return the hexadecimal HMAC-SHA256 of the canonical document with empty `hmac` and `seal`."""
     import hashlib
@@ -230,13 +212,20 @@ def file_changed_error() -> StalePlan:
 
 
 def read_back(
-    read: Callable[[], Value], written: Callable[[Value], str], text: str, what: str, hint: str | None
+    document: Mapping[str, Json],
+    read: Callable[[], Value],
+    written: Callable[[Value], str],
+    text: str,
+    what: str,
+    hint: str | None,
 ) -> Value:
-    """Return the value that a sealed text holds. Raises StalePlan for another text, even if one byte differs.
+    """Return the value of a sealed document. Raises StalePlan for another text, even if one byte differs.
 
-    read: returns the value. written: the text of a value as lmsconf writes it. what: what the file should
-    contain.
+    read: returns the value. written: the text of a value as lmsconf writes it. text: that of the document.
+    what: what the file should contain.
     """
+    if add_seal(document)["seal"] != document.get("seal"):
+        raise file_changed_error()
     try:
         value = read()
         same = written(value) == text

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents.json_documents import (
     TOOL,
+    add_seal,
     change_json,
     from_json,
     json_at,
@@ -21,17 +22,15 @@ from lmsconf.documents.json_documents import (
     parse_document,
     read_back,
     render_canonical_json,
-    render_sealed,
     signature,
     to_json,
     unmanaged_json,
     value_at,
     verify_format,
-    verify_seal,
     verify_signature,
     without_keys,
 )
-from lmsconf.errors import StalePlan
+from lmsconf.errors import StalePlan, refuse_if
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import Effects
@@ -49,12 +48,8 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
         return render_canonical_json(document)
-    return render_sealed(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
-
-
-def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
-    return plan.masked_digest or _digest(plan)
+    signed = document if signing_key is None else {**document, "hmac": signature(document, signing_key)}
+    return render_canonical_json(add_seal(signed))
 
 
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
@@ -65,18 +60,20 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """
     document = parse_document(text)
     actual = str(document["format"])
-    if actual != FORMAT and actual.startswith("lmsconf.plan/"):
-        raise StalePlan(
+    refuse_if(
+        (
+            actual != FORMAT and actual.startswith("lmsconf.plan/"),
             f"the file has the format {actual!r}, not {FORMAT!r}",
-            hint="Another version of lmsconf wrote it. Plan again with this one.",
-        )
-    verify_format(document, FORMAT)
-    if document.get("masked") is True:
-        raise StalePlan(
+            "Another version of lmsconf wrote it. Plan again with this one.",
+        ),
+        (
+            actual == FORMAT and document.get("masked") is True,
             "the file is a plan with masked people, and cannot be applied",
-            hint="Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
-        )
-    verify_seal(document)
+            "Save the plan itself with: lmsconf plan --out FILE, without --mask-people",
+        ),
+        error=StalePlan,
+    )
+    verify_format(document, FORMAT)
     if signing_key is not None:
         verify_signature(
             document,
@@ -86,24 +83,28 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         )
     signed = {key: document[key] for key in ("hmac",) if key in document}
     return read_back(
+        document,
         lambda: _plan(document),
-        lambda plan: render_sealed({**_document(plan, document.get("tool")), **signed}),
+        lambda plan: render_canonical_json(add_seal({**_document(plan, document.get("tool")), **signed})),
         text,
         "a plan",
         hint="Create it again with: lmsconf plan",
     )
 
 
-def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
-    """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
-    computed = plan.__dict__  # a command shows it, compares it and writes it down
-    if "digest" not in computed:
+def plan_digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
+    """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation.
+
+    digested: the part of its document that the digest is computed from, if that is known already.
+    """
+    computed = plan.__dict__  # once: a command shows it, compares it and writes it down
+    if plan.masked_digest is None and "digest" not in computed:
         document = _digested_keys(plan) if digested is None else digested
         changes = cast("list[dict[str, Json]]", document["changes"])
         # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
         bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
         computed["digest"] = sha256({**document, "changes": bare})
-    return cast("str", computed["digest"])
+    return plan.masked_digest or cast("str", computed["digest"])
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:
@@ -143,7 +144,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     }
     return {
         **digested,
-        "digest": plan.masked_digest or _digest(plan, digested),
+        "digest": plan_digest(plan, digested),
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from lmsconf.documents import json_documents
-from lmsconf.documents.json_documents import json_at, object_json, value_at
+from lmsconf.documents.json_documents import json_at, value_at
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import in_snapshot_order
@@ -31,21 +31,8 @@ def dumps(snapshot: Snapshot) -> str:
 
 def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     """Yield the text of the snapshot file piece by piece: of a large workspace it is hundreds of megabytes."""
-    return json_documents.json_pieces(_body(snapshot))
-
-
-def file_digest(snapshot: Snapshot) -> str:
-    """Return the SHA-256 of the snapshot file."""
-    digest = sha256()
-    for piece in text_pieces(snapshot):
-        digest.update(piece.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
-
-
-def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
-    """Return the document of a snapshot, with the rows of each listing as an iterator."""
     redaction = snapshot.redaction
-    return {
+    document: dict[str, Json | Iterator[Json]] = {
         "format": FORMAT,
         "tool": json_documents.TOOL,
         "taken_at": snapshot.taken_at,
@@ -65,6 +52,15 @@ def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
             if listing in snapshot.listings
         },
     }
+    return json_documents.json_pieces(document)
+
+
+def file_digest(snapshot: Snapshot) -> str:
+    """Return the SHA-256 of the snapshot file."""
+    digest = sha256()
+    for piece in text_pieces(snapshot):
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def loads(text: str) -> Snapshot:
@@ -130,8 +126,3 @@ def snapshot_digest(snapshot: Snapshot) -> SnapshotDigest:
         rows={name: len(snapshot.listings[name].rows) for name in sorted(snapshot.listings)},
         incomplete=tuple(sorted(name for name, listing in snapshot.listings.items() if listing.incomplete is not None)),
     )
-
-
-def snapshot_digest_json(digest: SnapshotDigest) -> dict[str, Json]:
-    # A list, as in the file that it is compared with.
-    return {**object_json(digest), "incomplete": list(digest.incomplete)}

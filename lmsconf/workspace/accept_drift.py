@@ -5,12 +5,13 @@ Remove, rename, set keys and items.
 
 from __future__ import annotations
 
+import difflib
+import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, tzinfo
+from datetime import datetime
 from itertools import chain
-from pathlib import Path
 from typing import cast
 
 from msgspec import Struct, field
@@ -47,22 +48,52 @@ from lmsconf.model.drift import DriftFinding, DriftState
 from lmsconf.model.names import grouped, normalize_name
 from lmsconf.model.plan import FieldChange
 from lmsconf.planner.drift import TAKE_OVER
+from lmsconf.project.settings import Settings
 from lmsconf.support.files import read_text
+
+
+class ManifestEdits(Struct, frozen=True, kw_only=True):
+    """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
+
+    beyond: which of `accepted` nobody asked for. renamed: new address of a resource → its old address. problems: of
+    what is refused; nothing is edited then.
+    """
+
+    accepted: tuple[DriftFinding, ...]
+    renamed: Mapping[Address, Address]
+    before: Mapping[str, bytes]
+    after: Mapping[str, bytes]
+    problems: tuple[Problem, ...]
+    beyond: tuple[Address, ...] = ()
+
+    @property
+    def diff(self) -> str:
+        """Unified diff of all files."""
+        return "".join(file_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
+
+
+def file_diff(name: str, before: bytes, after: bytes) -> str:
+    """Return the unified diff of one file."""
+    # Lines end with line feeds alone: str.splitlines knows others.
+    old, new = (io.StringIO(data.decode("utf-8"), newline="\n").readlines() for data in (before, after))
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+    )
 
 
 class ManifestEditor(Struct):
     """Edits of manifests that accept findings; collects the problems and the renamed resources."""
 
     manifests: Manifests
-    root: Path
-    timezone: tzinfo | None
+    settings: Settings
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
     _renames: list[tuple[DriftFinding, FieldChange, Node]] = field(default_factory=list)
 
-    def accept(self, findings: Sequence[DriftFinding]) -> dict[str, bytes]:
-        """Return the files with the edits for every finding, path → bytes; `problems` has what is refused."""
+    def accept(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
+        """Return the files with the edits for every finding, or what is refused."""
         self.problems += (
             Problem(
                 code="editing/undeclared",
@@ -86,7 +117,13 @@ class ManifestEditor(Struct):
         for page in edited if not self.problems else ():
             with self._refusals():
                 changed[page.name] = page.edited_bytes()
-        return changed
+        return ManifestEdits(
+            accepted=tuple(findings),
+            renamed=self.renamed,
+            before={name: self.pages[name].data for name in changed},
+            after=changed,
+            problems=tuple(self.problems),
+        )
 
     @contextmanager
     def _refusals(self, finding: DriftFinding | None = None) -> Iterator[None]:
@@ -127,7 +164,7 @@ class ManifestEditor(Struct):
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
         if name not in self.pages:
-            self.pages[name] = YamlEditor(name, read_text(self.root / name).encode())
+            self.pages[name] = YamlEditor(name, read_text(self.settings.root / name).encode())
         return self.pages[name]
 
     def _node(self, source: SourceLocation) -> Node:
@@ -190,7 +227,7 @@ class ManifestEditor(Struct):
         """Return the live value in manifest form, with `$(` escaped."""
         moment = readable_time(change.after) if isinstance(change.after, str) else None
         if change.path in kind.time_keys and isinstance(moment, datetime):
-            return format_shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
+            return format_shortest_time(moment, self.settings.policy.timezone, end_of_day=kind.time_keys[change.path])
         return escape_variables(change.after)
 
     def _rename(self, finding: DriftFinding, change: FieldChange, entry: Node) -> None:

@@ -6,11 +6,8 @@ Edits are written only if they leave no difference.
 from __future__ import annotations
 
 import difflib
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import tzinfo
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,37 +20,9 @@ from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.selection import AMBIGUOUS, resolve_pattern, unresolved_problem
-from lmsconf.workspace.accept_drift import ManifestEditor
-
-
-class ManifestEdits(Struct, frozen=True, kw_only=True):
-    """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
-
-    beyond: which of `accepted` nobody asked for. renamed: new address of a resource → its old address. problems: of
-    what is refused; nothing is edited then.
-    """
-
-    accepted: tuple[DriftFinding, ...]
-    renamed: Mapping[Address, Address]
-    before: Mapping[str, bytes]
-    after: Mapping[str, bytes]
-    problems: tuple[Problem, ...]
-    beyond: tuple[Address, ...] = ()
-
-    @property
-    def diff(self) -> str:
-        """Unified diff of all files."""
-        return "".join(file_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
-
-
-def file_diff(name: str, before: bytes, after: bytes) -> str:
-    """Return the unified diff of one file."""
-    # Lines end with line feeds alone: str.splitlines knows others.
-    old, new = (io.StringIO(data.decode("utf-8"), newline="\n").readlines() for data in (before, after))
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
-    )
+from lmsconf.project.settings import Settings
+from lmsconf.workspace.accept_drift import ManifestEditor, ManifestEdits
+from lmsconf.workspace.project_manifests import load_manifests
 
 
 def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
@@ -106,15 +75,12 @@ def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
 class DriftedProject(Struct, frozen=True, kw_only=True):
     """The manifests of a project and their drift.
 
-    parse_manifests: parses the manifests with some files replaced: path in the project → bytes. compute_drift: compares
-    manifests with the live workspace, and raises ProblemsFound.
+    compute_drift: compares manifests with the live workspace, and raises ProblemsFound.
     """
 
     drift: DriftReport
     manifests: Manifests
-    root: Path
-    timezone: tzinfo | None
-    parse_manifests: Callable[[Mapping[str, bytes]], Manifests]
+    settings: Settings
     compute_drift: Callable[[Manifests], DriftReport]
 
     def accept(self, patterns: Sequence[str]) -> ManifestEdits:
@@ -133,7 +99,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
             wanted = [one for one in every if one.address in addresses or one.source in lines]
             draft = self._drafted(wanted)
             raise_found(draft.problems)
-            after = self.parse_manifests(draft.after)
+            after = load_manifests(self.settings, drafts=draft.after)
             problems = tuple(self._left(draft, after))
             more = self._leaning(problems, draft, after)
             if not more:
@@ -213,22 +179,14 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         if draft.problems or not findings:
             return frozenset()
         try:
-            after = self.compute_drift(self.parse_manifests(draft.after))
+            after = self.compute_drift(load_manifests(self.settings, drafts=draft.after))
         except ProblemsFound:
             return frozenset()
         return {finding.address for finding in after.findings} & {finding.address for finding in findings}
 
     def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
         """Return the manifests edited to the live state of all findings, or why that is refused."""
-        editor = ManifestEditor(self.manifests, self.root, self.timezone)
-        after = editor.accept(findings)
-        return ManifestEdits(
-            accepted=tuple(findings),
-            renamed=editor.renamed,
-            before={name: editor.pages[name].data for name in after},
-            after=after,
-            problems=tuple(editor.problems),
-        )
+        return ManifestEditor(self.manifests, self.settings).accept(findings)
 
 
 def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.kinds.export import ExportedEntry, content_id_of_target, unread_value_notes
-from lmsconf.kinds.kind_functions import match_all, named_context
+from lmsconf.kinds.kind_functions import named_context
 from lmsconf.kinds.kind_table import KINDS, parse
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER, required_keys
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
@@ -44,6 +44,7 @@ from lmsconf.workspace.export_files import (
     teams_of,
     unexportable_line,
 )
+from lmsconf.workspace.plan_with_base import declared_rows
 
 _OURS: Final = "\0export"
 _WHOLE: Final = ""
@@ -233,9 +234,10 @@ def export_snapshot(
     planned(existing_manifests)  # reports problems of the existing manifests alone
     planning = named_context(snapshot, policy, api_spec)
     here = existing_manifests.in_workspace(policy.workspace)
-    declared = _declared_ids(here, snapshot, policy, api_spec)
+    # Without ownership: rows that are owned but not declared are to be exported.
+    known = {row for row, _ in declared_rows(here, replace(policy, ownership={}), snapshot, api_spec)}
     rows = [row for kind in wanted for row in entries_of(kind, planning, policy)]
-    new = [row for row in rows if row.id not in declared.get(row.address.kind, ())]
+    new = [row for row in rows if (row.address.kind, row.id) not in known]
     named, named_here = ({one.address for one in (*of.declared, *of.absent)} for of in (existing_manifests, here))
     managed = [
         _limited(row, named, named_here, policy.workspace)
@@ -321,20 +323,3 @@ def _loss(address: Address) -> Problem:
 
 def _warning(code: str, message: str, address: Address, hint: str | None) -> Problem:
     return Problem(code=code, message=message, severity=Severity.WARNING, address=str(address), hint=hint)
-
-
-def _declared_ids(
-    manifests: Manifests, snapshot: Snapshot, policy: Policy, api_spec: ApiSpec
-) -> Mapping[str, frozenset[str]]:
-    """Return the ids of live rows, by kind, that manifests declare or delete, also together with others."""
-    # Without ownership: rows that are owned but not declared are to be exported.
-    planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
-    return {
-        name: frozenset(
-            (
-                *(match.row.id for match in result.matches if match.row is not None),
-                *(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None),
-            )
-        )
-        for name, result in match_all(planning, manifests).items()
-    }

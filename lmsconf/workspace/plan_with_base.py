@@ -101,10 +101,10 @@ def find_no_longer_declared(
     api_spec: ApiSpec,
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
-    current = {row for row, _ in _declared_rows(now, snapshot, api_spec)}
+    current = {row for row, _ in declared_rows(now.manifests, now.policy, snapshot, api_spec)}
     left = {
         declared.address: declared
-        for row, declared in _declared_rows(base, snapshot, api_spec)
+        for row, declared in declared_rows(base.manifests, base.policy, snapshot, api_spec)
         if declared is not None and row not in current and not KINDS[declared.address.kind].is_person
     }
     return tuple(
@@ -126,12 +126,12 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
     return f"absent: {format_inline(escape_variables({kind.section: [entry]}))}"
 
 
-def _declared_rows(
-    version: ManifestsVersion, snapshot: Snapshot, api_spec: ApiSpec
+def declared_rows(
+    manifests: Manifests, policy: Policy, snapshot: Snapshot, api_spec: ApiSpec
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
-    planning = PlanContext(snapshot, version.policy, api_spec, lambda _: True)
-    for name, matched in match_all(planning, version.manifests.in_workspace(version.policy.workspace)).items():
+    planning = PlanContext(snapshot, policy, api_spec, lambda _: True)
+    for name, matched in match_all(planning, manifests.in_workspace(policy.workspace)).items():
         yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
         yield from (((name, deletion.row.id), None) for deletion in matched.deletions)
 

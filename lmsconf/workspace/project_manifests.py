@@ -40,11 +40,15 @@ if TYPE_CHECKING:
 
 
 class ManifestsVersion(Struct, frozen=True):
-    """Manifests of one commit or folder, with the settings of its project file as a policy and by path."""
+    """Manifests of one commit or folder, with the settings of its project file as a policy and by path.
+
+    destination: where that file sends the requests of the current workspace.
+    """
 
     manifests: Manifests
     policy: Policy
     settings: Mapping[str, Json]
+    destination: RequestDestination = NOWHERE
 
 
 class BaseManifests(Struct, frozen=True, kw_only=True):
@@ -178,10 +182,6 @@ def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> 
     )
 
 
-_Loaded = tuple[ManifestsVersion, RequestDestination]
-"""Manifests of a base, and where their project file sends the requests of the current workspace."""
-
-
 class _History(Struct, frozen=True):
     """The commits of the project's repository. below: the project's folder relative to the repository's top.
 
@@ -281,18 +281,17 @@ def load_base(
     ProblemsFound for a url, token, command or dialect that the base does not have.
     """
     with ExitStack() as stack:
-        older: list[ManifestsVersion] = []
         history = None if _is_path(base_name) else _history(stack, settings.root, settings.root, environ)
         found = None if history is None else history.find(base_name)
-        if found is not None:
-            history, commit = found
-            latest, *others = history.versions(commit)
-            version, destination = _at(history, latest, settings, policy, environ)
-            older = [_at(history, one, settings, policy, environ)[0] for one in (others if with_older else ())]
+        if found is None:
+            versions = [_version(_folder(base_name, settings.root), settings, policy, environ)]
         else:
-            version, destination = _version(_folder(base_name, settings.root), settings, policy, environ)
+            history, commit = found
+            commits = history.versions(commit) if with_older else [commit]
+            versions = [_at(history, one, settings, policy, environ) for one in commits]
+    version, *older = versions
     refuse_untrusted_changes(
-        settings.destination, destination, trusted, workspace=settings.workspace.name, name=base_name
+        settings.destination, version.destination, trusted, workspace=settings.workspace.name, name=base_name
     )
     return BaseManifests(name=base_name, version=version, older=older)
 
@@ -336,23 +335,23 @@ def _folder(text: str, root: Path) -> Path:
     return folder
 
 
-def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
+def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> ManifestsVersion:
     """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
-    base_settings, place = replace(settings, root=folder, manifests=folder, overlays=()), NOWHERE
+    base_settings, destination = replace(settings, root=folder, manifests=folder, overlays=()), NOWHERE
     # Manifests alone are read with the current settings, so that no setting differs.
     compared = settings
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
-            place = request_destination(read_project_file(folder), name, folder)
+            destination = request_destination(read_project_file(folder), name, folder)
             base_settings = compared = load_settings(
                 folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today
             )
         except LmsconfError as error:
             # Treat a project that cannot be read like manifests that cannot be planned.
-            return _without_project(Manifests(problems=error.problems), policy), place
+            return replace(_without_project(Manifests(problems=error.problems), policy), destination=destination)
     base_policy = replace(base_settings.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
-    return ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared)), place
+    return ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared), destination)
 
 
 def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
@@ -369,11 +368,13 @@ def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
     return ManifestsVersion(manifests, replace(policy, guards=GuardLimits()), defaults)
 
 
-def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
+def _at(
+    history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]
+) -> ManifestsVersion:
     """The manifests of a commit; empty if it has no project in this folder yet."""
     with TemporaryDirectory(prefix="lmsconf-base-") as name:
         folder = Path(name)
         history.check_out(commit, folder)
         if not (folder / PROJECT_FILE).is_file():
-            return _without_project(Manifests(), replace(policy, ownership={})), NOWHERE
+            return _without_project(Manifests(), replace(policy, ownership={}))
         return _version(folder, settings, policy, environ)

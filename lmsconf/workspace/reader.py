@@ -59,7 +59,17 @@ _NOUNS: Final = {
 
 
 def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Problem]:
-    yield _age_notice(snapshot, now)
+    """Yield what a snapshot holds, since when, and what is wrong with it for this workspace."""
+    listed = [(noun, snapshot.of(listing)) for listing, noun in _NOUNS.items() if listing in snapshot.listings]
+    held = ", ".join(count_noun(len(listing.rows), *noun) for noun, listing in listed)
+    # Most workspaces change daily.
+    is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
+    yield Problem(
+        code="snapshot/age",
+        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {held}",
+        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if is_old else None,
+        severity=Severity.WARNING if is_old else Severity.NOTE,
+    )
     yield from (
         Problem(
             code="snapshot/incomplete",
@@ -83,22 +93,6 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
             hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
             severity=Severity.WARNING,
         )
-
-
-def _age_notice(snapshot: Snapshot, now: datetime) -> Problem:
-    """Return what a snapshot holds, and since when: a warning after two days, since most workspaces change daily."""
-    held = [
-        count_noun(len(snapshot.of(listing).rows), *noun)
-        for listing, noun in _NOUNS.items()
-        if listing in snapshot.listings
-    ]
-    is_old = now - datetime.fromisoformat(snapshot.taken_at) > timedelta(days=2)
-    return Problem(
-        code="snapshot/age",
-        message=f"the snapshot was taken at {snapshot.taken_at}, and holds {', '.join(held)}",
-        hint="Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan." if is_old else None,
-        severity=Severity.WARNING if is_old else Severity.NOTE,
-    )
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):
@@ -205,29 +199,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             reading.api = self.connection.reader(pool)
             return with_effects(draft, reading)
 
-    def drift(
-        self,
-        manifests: Manifests,
-        *,
-        base: BaseManifests | None = None,
-        count_unmanaged: bool = False,
-        reads_all: bool = False,
-        progress: Report | None = None,
-    ) -> DriftReport:
-        """Compare manifests and workspace as far as they can be planned; the rest is an error in the Drift.
-
-        base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
-        for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
-        """
-        reads_all = reads_all or count_unmanaged
-        return self.drift_from_snapshot(
-            self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all),
-            manifests,
-            base,
-            count_unmanaged=count_unmanaged,
-            reads_all=reads_all,
-        )
-
     def read_for_drift(
         self,
         manifests: Manifests,
@@ -241,20 +212,29 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         wanted = ReadScope(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
-    def drift_from_snapshot(
+    def drift(
         self,
-        snapshot: Snapshot,
         manifests: Manifests,
         base: BaseManifests | None = None,
+        snapshot: Snapshot | None = None,
         *,
         count_unmanaged: bool = False,
         reads_all: bool = False,
+        progress: Report | None = None,
     ) -> DriftReport:
-        """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
+        """Compare manifests and workspace as far as they can be planned; the rest is an error in the report.
+
+        base: manifests that are assumed to be applied, to identify manual changes. snapshot: what is compared, or None
+        for what is read now. reads_all: it holds the whole workspace, for coverage, as `count_unmanaged` needs it.
+        Raises ProblemsFound if nothing can be planned.
+        """
         from lmsconf.planner.drift import DriftInputs, make_drift
         from lmsconf.planner.read.assignments import last_edits
 
         error_free(manifests)
+        reads_all = reads_all or count_unmanaged
+        if snapshot is None:
+            snapshot = self.read_for_drift(manifests, base, progress, reads_all=reads_all)
         # Where everything comparable was read already, all of it is compared.
         policy = replace(self.settings.policy, compares=None) if reads_all else self.settings.policy
         renamed: dict[Address, RenameCandidate] = {}

@@ -2,8 +2,10 @@
 
 import hashlib
 import itertools
+import json
 import random
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,6 +311,26 @@ def test_links_out_of_the_folder_are_not_followed(written: Path, tmp_path: Path)
     found = findings(copy)
     for name in ("index.html", "more"):
         assert ("evidence/added", f"{name} is not a file that lmsconf wrote") in found
+
+
+def test_a_thousand_folders_in_each_other_are_a_finding(written: Path) -> None:
+    """Whoever sends them does not end verify with a crash."""
+    copy, deep = copy_of(written), "d/" * 1000
+    subprocess.run(["mkdir", "-p", copy / deep], check=True)
+    try:
+        assert ("evidence/added", f"{deep[:-1]} is not a file that lmsconf wrote") in findings(copy)
+    finally:
+        subprocess.run(["rm", "-r", copy / "d"], check=True)  # shutil.rmtree, as pytest uses it, would not end well
+
+
+def test_a_deep_value_in_a_journal_is_named(tmp_path: Path) -> None:
+    """Its sum fits, and it is too deep to be masked: the run is named, and nothing is written."""
+    folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n",))
+    for entry in rewritten(kept(folder)):
+        entry["deep"] = json.loads("[" * 600 + "]" * 600)
+    ran = command(folder.root, "evidence", "latest", "--out", "evidence", code=ExitCode.ERROR)
+    assert f"the run {names(folder)[0]} cannot be read" in ran.err
+    assert not (folder.root / "evidence").exists()
 
 
 def test_a_run_that_names_another_before_it_is_found() -> None:

@@ -25,7 +25,8 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.files import write_all_or_none
-from lmsconf.workspace.drift_selection import DriftedProject, ManifestEdits, locate_on_disk
+from lmsconf.workspace.accept_drift import ManifestEdits
+from lmsconf.workspace.drift_selection import DriftedProject, locate_on_disk
 from lmsconf.workspace.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -125,7 +126,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
         files = commented(stage, dice)
         snapshot = edited(stage.workspace.snapshot(), dice)
         manifests = stage.manifests()
-        before = stage.workspace.drift_from_snapshot(snapshot, manifests)
+        before = stage.workspace.drift(manifests, snapshot=snapshot)
         patterns = [exact_pattern(str(finding.address)) for finding in before.findings]
         if not patterns or any(problem.is_error for problem in before.problems):
             return  # an id that is pinned and gone cannot be compared, and so not be accepted
@@ -133,15 +134,13 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
         project = DriftedProject(
             drift=before,
             manifests=manifests,
-            root=stage.folder,
-            timezone=stage.settings.policy.timezone,
-            parse_manifests=lambda drafts: load_manifests(stage.settings, drafts=drafts),
-            compute_drift=lambda drafted: stage.workspace.drift_from_snapshot(snapshot, drafted),
+            settings=stage.settings,
+            compute_drift=lambda drafted: stage.workspace.drift(drafted, snapshot=snapshot),
         )
         assert project.without_refused_edits() == before
         draft = project.accept(patterns)
         after = load_manifests(stage.settings, drafts=draft.after)
-        assert stage.workspace.drift_from_snapshot(snapshot, after).findings == ()
+        assert stage.workspace.drift(after, snapshot=snapshot).findings == ()
         assert stage.workspace.plan_offline(after, stage.settings.policy, snapshot).changes == ()
         for name, text in files.items():
             new = draft.after.get(f"manifests/{name}", text.encode()).decode()
@@ -358,8 +357,7 @@ def test_an_edit_that_makes_another_difference_is_refused(tmp_path: Path) -> Non
     it.write("groups: [{name: A, members: []}]\n")
     drift, manifests = ApiProject(settings=it.settings, environ={}).drift(), load_manifests(it.settings)
     other = replace(drift, findings=(replace(drift.findings[0], address=Address.of(GROUP, "B")),))
-    drifted = DriftedProject(drift=drift, manifests=manifests, root=tmp_path, timezone=None,
-                             parse_manifests=lambda _: manifests, compute_drift=lambda _: other)  # fmt: skip
+    drifted = DriftedProject(drift=drift, manifests=manifests, settings=it.settings, compute_drift=lambda _: other)
     with pytest.raises(ProblemsFound, match="group/B: with the edit it would be"):
         drifted.accept(["group/A"])
 

@@ -149,7 +149,7 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
         who = f"process {os.getpid()} on {platform.node()}, since 2026-06-01T08:00:00Z"
         assert (type(held), held.exit, bool(held.hint)) == (WorkspaceLocked, ExitCode.ERROR, True)
         assert held.message == f"another run is applying to the workspace production: {who}"
-        (tmp_path / ".lmsconf" / "production.lock").write_text('{"pid": 1', encoding="utf-8")
+        (tmp_path / ".lmsconf" / "production.lock").write_text(": process 1", encoding="utf-8")
         assert refused(tmp_path).message == "another run is applying to the workspace production"
     with suppress(LmsconfError), hold_lock(tmp_path, "production"):
         raise LmsconfError("in between")

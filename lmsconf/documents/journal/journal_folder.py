@@ -45,7 +45,7 @@ def hold_lock(
     with writing(path):
         descriptor = open_private_file(path, os.O_RDWR)
     try:
-        holder = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())})
+        holder = f": process {os.getpid()} on {platform.node()}, since {format_utc(clock())}\n"
         with writing(path):
             _take(descriptor, workspace)
             os.ftruncate(descriptor, 0)
@@ -56,21 +56,15 @@ def hold_lock(
 
 
 def _take(descriptor: int, workspace: str) -> None:
+    """Take the lock. Raises WorkspaceLocked, with the holder, unless that has not written its line yet."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
+        holder, is_whole, _ = os.pread(descriptor, 4096, 0).decode("utf-8", "replace").partition("\n")
         raise WorkspaceLocked(
-            f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
+            f"another run is applying to the workspace {workspace}{holder if is_whole else ''}",
             hint="Wait until it ends, or stop it; then apply again.",
         ) from held
-
-
-def _holder(descriptor: int) -> str:
-    """Return the holder of the lock, for a message; empty if the holder has not written its details yet."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        holder = json.loads(os.pread(descriptor, 4096, 0))
-        return f": process {holder['pid']} on {holder['host']}, since {holder['since']}"
-    return ""
 
 
 FOLDER: Final = ".lmsconf"
@@ -86,7 +80,10 @@ def ensure_folder(root: Path, *subfolders: str) -> Path:
     folder = root / FOLDER
     for name in ("", *subfolders):
         folder /= name
-        _make(folder)
+        with writing(folder):
+            # A symlink planted by another user would put the files where others can read them.
+            if not _is_folder(folder):
+                folder.mkdir(mode=0o700, exist_ok=True)
     _ignore(root / FOLDER / ".gitignore")
     return folder
 
@@ -140,13 +137,6 @@ def _is_folder(path: Path) -> bool:
     if path.is_symlink():
         raise LmsconfError(f"{path} cannot be read: {_LINK}", hint=_TO_READ)
     return path.is_dir()
-
-
-def _make(folder: Path) -> None:
-    with writing(folder):
-        # A symlink planted by another user would put the files where others can read them.
-        if not _is_folder(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _ignore(path: Path) -> None:

@@ -37,7 +37,7 @@ from lmsconf.documents.journal.journal_folder import (
     read_journal,
 )
 from lmsconf.documents.json_documents import from_json
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, refuse_if
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.names import count_noun
 from lmsconf.model.outcomes import (
@@ -281,15 +281,19 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
             hint="It was deleted from .lmsconf/runs. Restore it from a backup." if recorded else why_not_recorded,
         )
     text = read_text(path, regular=True)
-    if recorded is None:
-        raise LmsconfError(
-            f"the journal of the run {run.name} does not record which {noun} it had", hint=why_not_recorded
-        )
-    if sha256_of_bytes(text.encode()) != recorded:
-        raise LmsconfError(
+    refuse_if(
+        (
+            recorded is None,
+            f"the journal of the run {run.name} does not record which {noun} it had",
+            why_not_recorded,
+        ),
+        (
+            sha256_of_bytes(text.encode()) != recorded,
             f"{path} is not the {noun} that the journal of the run records",
-            hint="It was changed or replaced since. Restore both from a backup.",
-        )
+            "It was changed or replaced since. Restore both from a backup.",
+        ),
+        error=LmsconfError,
+    )
     return text
 
 
