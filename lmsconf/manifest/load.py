@@ -93,7 +93,7 @@ def _with_items(entry: Entry, left: Iterable[DesiredResource[Any]]) -> Iterator[
             item for item in cast("list[Json]", body[items.key]) if not addresses.isdisjoint(item_addresses(one, item))
         ]
         if listed:
-            yield replace(entry, body={**one, items.key: listed})
+            yield entry.of({**one, items.key: listed})
 
 
 ExpandedEntries: TypeAlias = "list[tuple[KeyPath, Json]]"
@@ -224,7 +224,7 @@ class _Loading(Struct):
                 expander.add_field(cast(Map, entry.body))
         for entry in self._sound.values():
             self._stop_if_enough()
-            plain = expander.expand(cast(Map, entry.body), entry.places)
+            plain = expander.expand(entry.places)
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
@@ -248,7 +248,7 @@ class _Loading(Struct):
         for _, item, at in items.parts():
             self._stop_if_enough()
             reported: set[Hashable] = set()
-            for entry in self.variables.expand_entry(section, item, items.source, at):
+            for entry in self.variables.expand_entry(section, EntrySourceMap(item, items.source, at)):
                 yield from self._fitting(self._merged(entry, layer), reported)
 
     def _merged(self, entry: Entry, layer: int) -> Entry:
@@ -257,7 +257,7 @@ class _Loading(Struct):
         if base is None or base.layer == layer:
             return replace(entry, layer=layer)
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
-        return replace(entry, body=body, places=base.places.of(body), layer=layer)
+        return replace(entry, places=base.places.of(body), layer=layer)
 
     def _fitting(self, entry: Entry, reported: set[Hashable]) -> Iterator[Entry]:
         """Yield the entry, a part of it, or those of its sheet: what fits the schema. Report what does not.
@@ -280,7 +280,7 @@ class _Loading(Struct):
             from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
 
             of_rows: set[Hashable] = set()
-            for row in sheet_entries(section.kind, cast(Map, body), entry.places, self.tables):
+            for row in sheet_entries(section.kind, entry.places, self.tables):
                 self._stop_if_enough()
                 yield from self._fitting(entry.of(row), of_rows)
         elif isinstance(body, Map):
@@ -291,11 +291,11 @@ class _Loading(Struct):
             yield entry.of(Map(source, {section.kind.name_key: body}, [at, at]))
 
     def _parse(self, entry: Entry) -> None:
-        section, body = entry.section, cast(Map, entry.body)
+        section = entry.section
         resources: list[DesiredResource[Any]] = []
-        self.problems += unknown_workspace_problems(body, entry.places, self.workspaces)
+        self.problems += unknown_workspace_problems(entry.places, self.workspaces)
         parsed = ManifestEntry(
-            body=map_texts(body, str, keys=True),
+            body=map_texts(entry.body, str, keys=True),
             places=entry.places,
             timezone=self.timezone,
             report=self.problems.append,

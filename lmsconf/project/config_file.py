@@ -117,9 +117,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         declared = {
-            name: self.places.variable(value, *path, "vars", name)
+            name: self.places.below(*path, "vars", name).variable()
             for path in _layer_paths(workspace)
-            for name, value in self.mapping_at(*path, "vars").items()
+            for name in self.mapping_at(*path, "vars")
         }
         return {**self.labels(workspace), **declared}
 

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, named_cells
+from lmsconf.manifest.csv_tables import Table, column_name, known_columns, named_cells
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import PROJECT_FILE, PROJECT_SCHEMA, ManifestFileReader
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Pair, combine_pairs, merge_mappings
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -62,14 +62,14 @@ def read_project_file(root: Path) -> ProjectFile:
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
-    shape = shape_problems(project_validator(), places.value, places, area="project")
+    shape = shape_problems(project_validator(), places, area="project")
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
         if isinstance(declared, Map) and isinstance(declared.get("file"), str):
             body = with_table(body, declared, root, problems)
             places = places.of(body)
-            problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
+            problems += shape_problems(project_validator(), places, area="project") if not problems else []
         project = convert({**body, "body": body, "places": places}, ProjectFile, strict=False)
         problems += _meaning(project, root)
     if shape or problems:
@@ -257,38 +257,35 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
     """Return the project file with the workspaces of the table that `declared` names. Problems are appended."""
     named, files = declared.without("file", "token"), TableFiles(ManifestFileReader(root), problems)
     try:
-        places = EntrySourceMap(declared, declared.source, declared.mark("file") or 0)
-        table = files.table(declared, (), places)
+        table = files.table(EntrySourceMap(declared, declared.source, declared.mark("file") or 0))
         columns = _columns(table)
         if len(table.rows) > MOST_WORKSPACES:
             raise problem_found(
                 _CODE,
                 f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
                 "Split the project.",
-                table.sheet.where(table.header, 0),
+                table.source.cell(table.header, 0),
             )
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
-        return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
-    source = TableSource(sheet=table.sheet, others=[places.at("token")])
-    rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
+        return body.changed({**body, "workspaces": named})
+    rows = list(_rows(table, columns, declared, problems))
     if not rows and not problems:
         problems.append(
             _problem(
                 _CODE,
                 "this table has no workspace",
-                table.sheet.where(table.header, 0),
+                table.source.cell(table.header, 0),
                 hint="Add a row, or remove `file:`.",
             )
         )
-    joined = merge_mappings(named, source.mapping(dict(rows), {}))
-    return merge_mappings(body, source.mapping({"workspaces": joined}, {}))
+    return body.changed({**body, "workspaces": combine_pairs([*named.pairs(), *rows])})
 
 
 def _columns(table: Table) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound."""
     for number, title in enumerate(table.columns):
-        where = table.sheet.where(table.header, number)
+        where = table.source.cell(table.header, number)
         if column_name(title) == "token":
             raise problem_found(
                 _CODE,
@@ -303,20 +300,12 @@ def _columns(table: Table) -> dict[str, int]:
                 did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS),
                 where,
             )
-    return known_columns(
-        table, _COLUMNS, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}."
-    )
+    return known_columns(table, _COLUMNS, _COLUMNS[:2], f"The first row names the columns: {', '.join(_COLUMNS)}.")
 
 
-def _rows(
-    table: Table,
-    columns: Mapping[str, int],
-    source: TableSource,
-    token: Json,
-    taken: set[str],
-    problems: list[Problem],
-) -> Iterator[tuple[str, Map]]:
-    """Yield the name and entry of each row; problems of a row are appended."""
+def _rows(table: Table, columns: Mapping[str, int], declared: Map, problems: list[Problem]) -> Iterator[Pair]:
+    """Yield the name and entry of each row; problems of a row are appended. declared: what stands beside `file`."""
+    source, taken, token = table.source, {*declared}, declared.without(*declared.keys() - {"token"})
     for row in table.rows:
         values, marks = named_cells(row, columns)
         pairs = {key: _pairs(values.get(key, "")) for key in _PAIRS}
@@ -326,9 +315,10 @@ def _rows(
         ]
         if "name" not in faults:
             named = {key: source.mapping(of, dict.fromkeys(of, marks[key])) for key, of in pairs.items() if of}
-            body = {"url": values["url"], **({} if token is None else {"token": token}), **named}
+            body = source.mapping({"url": values["url"], **named}, marks)
             taken.add(values["name"])
-            yield values["name"], source.mapping(body, marks)
+            at = (source, marks["name"])
+            yield values["name"], merge_mappings(body, token), at, at
 
 
 def _row_faults(
