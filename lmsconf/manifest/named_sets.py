@@ -21,7 +21,6 @@ from lmsconf.manifest.nodes import (
     Place,
     Seq,
     combine_items,
-    replaced,
 )
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
@@ -228,7 +227,7 @@ class EntryExpander(Struct):
             if is_item:
                 # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
                 put += [(key, None, place, place) for key in times if key not in written]
-            node.become(replaced(node, "window", put))
+            node.put("window", put)
 
     def _with_conditions(self, entry: EntrySourceMap) -> Map:
         """Return the entry with its conditions written out, without `use` and `except`."""

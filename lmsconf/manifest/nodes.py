@@ -152,11 +152,12 @@ class Map(_Located, dict[str, Json]):
         """Return the mapping with other values, at the same positions."""
         return Map(self.source, values, self.marks)
 
-    def become(self, other: Map) -> None:
-        """Take the pairs of another mapping and their positions in place of its own."""
+    def put(self, key: str, pairs: Sequence[Pair]) -> None:
+        """Put pairs in place of the one with that key; each pair keeps its source position."""
+        whole = combine_pairs([new for own in self.pairs() for new in (pairs if own[0] == key else [own])])
         self.clear()
-        self.update(other)
-        self.source, self.marks = other.source, other.marks
+        self.update(whole)
+        self.source, self.marks = whole.source, whole.marks
 
     def without(self, *keys: str) -> Map:
         """Return the mapping without some keys; all other parts keep their positions."""
@@ -203,11 +204,6 @@ def combine_items(items: Iterable[tuple[Json, Place]]) -> Seq:
 def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
     return combine_pairs({pair[0]: pair for pair in (*base.pairs(), *other.pairs())}.values())
-
-
-def replaced(node: Map, key: str, pairs: Sequence[Pair]) -> Map:
-    """Return a mapping with pairs in place of the one with that key; each pair keeps its source position."""
-    return combine_pairs([new for own in node.pairs() for new in (pairs if own[0] == key else [own])])
 
 
 def combine_pairs(pairs: Collection[Pair]) -> Map:

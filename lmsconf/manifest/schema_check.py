@@ -147,6 +147,11 @@ class SchemaFinding(Struct, frozen=True):
     schema: Schema
     union_branches: tuple[Schema, ...] = ()
 
+    @property
+    def is_item(self) -> bool:
+        """Whether the rejected value is an item of a list."""
+        return bool(self.path) and isinstance(self.path[-1], int)
+
 
 class SchemaValidator(Struct, dict=True):
     """One schema, written out: jsonschema judges what its code in `schema_code` does not pass.

@@ -43,8 +43,8 @@ def path_label(path: KeyPath) -> str:
 
 def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
     """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
-    message = f"{path_label(finding.path)} {rest}"
-    return (code, message, None if hint is None else str(hint), places.at(*finding.path))
+    shown = None if hint is None else str(hint)
+    return (code, f"{path_label(finding.path)} {rest}", shown, places.at(*finding.path))
 
 
 def _shown(value: Json) -> str:
@@ -145,13 +145,12 @@ def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterable[_Draft]:
 
 def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
-    is_item = finding.path and isinstance(finding.path[-1], int)
     yield _at_value(
         finding,
         places,
         "empty",
         f"is an empty {noun}",
-        "Fill it, or remove the item." if is_item else f"Fill it{_ending_if_optional(finding)}",
+        "Fill it, or remove the item." if finding.is_item else f"Fill it{_ending_if_optional(finding)}",
     )
 
 
@@ -198,8 +197,7 @@ def _several(finding: SchemaFinding) -> str | None:
     """Return the hint for an item that contains several values, each of which is valid."""
     items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
     fits = re.compile(str(finding.schema["pattern"]))
-    is_item = finding.path and isinstance(finding.path[-1], int)
-    are_several = is_item and len(items) > 1 and all(map(fits.search, items))
+    are_several = finding.is_item and len(items) > 1 and all(map(fits.search, items))
     return f"Put a comma between them: {', '.join(items)}." if are_several else None
 
 
@@ -264,12 +262,12 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
     word, key = shorten(places.written(*finding.path)), finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
     may_be_empty = "array" in types_of_branches(branches) and not _filled(finding.schema)
-    is_item, end, is_time = isinstance(key, int), _ending_if_optional(finding), finding.schema.get("x-time")
+    end, is_time = _ending_if_optional(finding), finding.schema.get("x-time")
     nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
     hints = (
-        (is_item and not word, "Remove the dash."),
-        (is_item and quoted, f'Write "{word}" with the quotes, or remove the item.'),
-        (is_item, "Remove the item."),
+        (finding.is_item and not word, "Remove the dash."),
+        (finding.is_item and quoted, f'Write "{word}" with the quotes, or remove the item.'),
+        (finding.is_item, "Remove the item."),
         (finding.schema.get("const") is True, _only_true(key)),
         (key is None and word, "Remove it."),
         (key is None, "Write its content, or remove it."),
@@ -316,8 +314,7 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
             hint = suggestions.suggest_text_for_mapping(key, value, branches)
             yield _unknown_key(key, value[key], known, finding, places, hint)
     elif both:
-        is_item = finding.path and isinstance(finding.path[-1], int)
-        hint = "Write one item for each." if is_item else "Keep one of them."
+        hint = "Write one item for each." if finding.is_item else "Keep one of them."
         yield ("together", f"{' and '.join(both)} exclude each other", hint, places.key(*finding.path, both[1]))
     else:
         yield _needs_one(finding, telling, known, places)

@@ -172,11 +172,16 @@ class Variables(Struct):
                 )
         return shown
 
+    def substituted(self, whole: EntrySourceMap) -> tuple[EntrySourceMap, bool]:
+        """Return a value with its variables substituted, and whether all could be. Raises ProblemsFound."""
+        before = self.reporter.refused
+        value = self.substitute(whole.value, whole.source, whole.mark)
+        return EntrySourceMap(value, whole.source, whole.mark, self.each), self.reporter.refused == before
+
     def fitting(self, whole: EntrySourceMap, shape: SchemaValidator, within: str) -> EntrySourceMap | None:
         """Return a value with its variables substituted; None after reporting what is wrong."""
-        before = self.reporter.refused
-        places = whole.of(self.substitute(whole.value, whole.source, whole.mark))
-        if self.reporter.refused != before:
+        places, is_complete = self.substituted(whole)
+        if not is_complete:
             return None
         wrong = shape_problems(shape, places, within)
         self.reporter.problems += wrong
@@ -186,7 +191,7 @@ class Variables(Struct):
         """Yield the entries that one entry expands to. Raises ProblemsFound beyond the limits of expansion."""
         body = item.value
         if not isinstance(body, Map) or FOR_EACH not in body:
-            yield self._entry(section, item)
+            yield Entry(section, *self.substituted(item))
             return
         plain = body.without(FOR_EACH)
         places = self.fitting(item.of(body.without(*plain)), for_each_validator(), section.name)
@@ -212,16 +217,11 @@ class Variables(Struct):
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            entry = replace(self, values={**self.values, **chosen}, each=each)._entry(section, item.of(plain))
+            copied = replace(self, values={**self.values, **chosen}, each=each)
+            entry = Entry(section, *copied.substituted(item.of(plain)))
             yield entry
             if not entry.is_complete:
                 return
-
-    def _entry(self, section: Section, item: EntrySourceMap) -> Entry:
-        before = self.reporter.refused
-        body = self.substitute(item.value, item.source, item.mark)
-        places = EntrySourceMap(body, item.source, item.mark, self.each)
-        return Entry(section, places, self.reporter.refused == before)
 
     def _faults(self, wanted: Mapping[str, Sequence[Json]], plain: Map, lists: EntrySourceMap) -> Iterator[Problem]:
         """Yield why an entry is not expanded; nothing if it can be.

@@ -17,7 +17,7 @@ from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
+from lmsconf.model.guards import DEFAULTS, GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.time_formats import read_zone
@@ -54,7 +54,6 @@ def suggest_address_pattern(pattern: str) -> str | None:
 
 
 ENV_WORKSPACE: Final = "env"
-DEFAULT_KEPT_RUNS: Final = 50
 
 
 class ProjectFile(Struct, frozen=True, kw_only=True):
@@ -72,12 +71,17 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     notes: list[Problem] = field(default_factory=list)
     leave_alone: tuple[str, ...] = ()
     waves: tuple[str, ...] = ()
-    max_failures: int = 0
+    max_failures: int = cast(int, DEFAULTS["max_failures"])
     fleet_guards: Mapping[str, int] = {}
 
     def mapping_at(self, *path: str) -> Mapping[str, Json]:
         """Return the mapping at `path`; empty if the file has none there."""
         return members(reduce(lambda node, step: members(node).get(step), path, cast(Json, self.body)))
+
+    def setting(self, path: str) -> Json:
+        """Return a setting of the whole project by its path, such as `lock.lease`; where there is none, its default."""
+        *above, key = path.split(".")
+        return self.mapping_at(*above).get(key, DEFAULTS[path])
 
     def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the mappings in a list, or under the keys of a mapping, each with its path."""

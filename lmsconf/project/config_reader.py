@@ -304,7 +304,7 @@ def _columns(table: Table) -> dict[str, int]:
 
 
 def _rows(table: Table, columns: Mapping[str, int], declared: Map, problems: list[Problem]) -> Iterator[Pair]:
-    """Yield the name and entry of each row; problems of a row are appended. declared: what stands beside `file`."""
+    """Yield the name and entry of each row; problems of a row are appended. declared: that with the `file`."""
     source, taken, token = table.source, {*declared}, declared.without(*declared.keys() - {"token"})
     for row in table.rows:
         values, marks = named_cells(row, columns)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ import lmsconf as package
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.user.types import TEXTS
-from lmsconf.manifest.explain import explain
+from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.schema_check import manifest_schema
 from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES
@@ -109,6 +110,7 @@ def test_without_an_argument_all_is_listed() -> None:
     names = [key.name for key in explain("").keys]
     assert names[-3:] == ["project", "lint", "codes"]
     assert all(explain(name).keys for name in names)
+    assert max(Counter(explainable("lint/cl")).values()) == 1
 
 
 _CODE = re.compile(r'"([a-z][a-z_-]*/[a-z][a-z-]*)"')
