@@ -30,14 +30,7 @@ from lmsconf.manifest.csv_tables import (
     parse_csv_table,
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
-from lmsconf.manifest.nodes import (
-    EMAIL,
-    EntrySourceMap,
-    Map,
-    Seq,
-    combine_pairs,
-    pack_mark,
-)
+from lmsconf.manifest.nodes import EMAIL, EntrySourceMap, Map, Seq, combine_pairs, pack_mark
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json, members

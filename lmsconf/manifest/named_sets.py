@@ -15,13 +15,7 @@ from msgspec import Struct, field
 from lmsconf.errors import ProblemsFound, Severity, SourceLocation
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.manifest.entries_from_tables import TableFiles
-from lmsconf.manifest.nodes import (
-    EntrySourceMap,
-    Map,
-    Place,
-    Seq,
-    combine_items,
-)
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Place, Seq, combine_items
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
 from lmsconf.manifest.variables import Reporter, Variables
@@ -304,7 +298,7 @@ class EntryExpander(Struct):
                 "Keep one, or remove the condition.",
             )
         plain = _renamed(condition, "except", "choices")
-        plain["choices"] = combine_items((one, whole) for one in left)
+        plain["choices"] = combine_items([(one, whole) for one in left])
         return plain
 
 

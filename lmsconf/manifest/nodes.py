@@ -195,10 +195,9 @@ class Seq(_Located, list[Json]):
         return self.marks[step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
-def combine_items(items: Iterable[tuple[Json, Place]]) -> Seq:
+def combine_items(items: Sequence[tuple[Json, Place]]) -> Seq:
     """Build a list whose items have unrelated places."""
-    listed = list(items)
-    return Seq(CombinedSource(places=[place for _, place in listed]), [item for item, _ in listed], range(len(listed)))
+    return Seq(CombinedSource(places=[place for _, place in items]), [item for item, _ in items], range(len(items)))
 
 
 def merge_mappings(base: Map, other: Map) -> Map:

@@ -24,15 +24,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.manifest import schema_code
 from lmsconf.manifest.file_set import MANIFEST_SCHEMA
-from lmsconf.manifest.nodes import (
-    FOR_EACH,
-    SET_SECTIONS,
-    EntrySourceMap,
-    EscapedText,
-    KeyPath,
-    Map,
-    Seq,
-)
+from lmsconf.manifest.nodes import FOR_EACH, SET_SECTIONS, EntrySourceMap, EscapedText, KeyPath, Map, Seq
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.control_characters import FORBIDDEN
 from lmsconf.support.files import read_schema

@@ -199,7 +199,7 @@ def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
     if node.kind != "scalar" and not node.flow:
         raise UnsafeEdit(node, "it spans several lines")
-    text = format_inline(raw, in_brackets=node.inside)
+    text = format_inline(raw, in_brackets=node.parent is not None and node.parent.flow)
     if isinstance(raw, str) and node.style == "'" and raw.isprintable():
         text = "'" + raw.replace("'", "''") + "'"
     elif isinstance(raw, str) and node.style == '"':

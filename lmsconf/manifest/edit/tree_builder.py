@@ -20,8 +20,8 @@ from lmsconf.model.canonical_json import Json
 class Node(Struct, eq=False, kw_only=True, weakref=True):
     """One value of a file: the text from `start` to `end`, without the anchor and tag before it.
 
-    outer: where the anchor or tag begins; `start` if there is none. inside: whether it is within brackets. aliases:
-    how many repeat it. container: what it is in, weakly, so that a tree is freed with its last root.
+    outer: where the anchor or tag begins; `start` if there is none. aliases: how many repeat it.
+    container: what it is in, weakly, so that a tree is freed with its last root.
     text and scalar: of a scalar, as written and its value. style: its quote or block sign; empty for a plain one.
     anchor: its name, or that of the node that an alias repeats, which is its target.
     flow: whether a list or mapping has brackets. parts: its items, or its keys each with its value.
@@ -34,7 +34,6 @@ class Node(Struct, eq=False, kw_only=True, weakref=True):
     end: int
     outer: int
     where: SourceLocation
-    inside: bool
     container: weakref.ref[Node] | None
     text: str
     scalar: Json
@@ -135,7 +134,6 @@ class _TreeBuilder(Struct):
             end=start + len(self.text[start : event.end_mark.index].rstrip()),
             outer=begins.index,
             where=SourceLocation(self.file, begins.line + 1, begins.column + 1),
-            inside=parent is not None and (parent.flow or parent.inside),
             container=None if parent is None else weakref.ref(parent),
             text=text,
             scalar=resolve_scalar(text) if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else text,
