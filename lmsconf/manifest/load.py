@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader, files_digest, find_manifests, read_manifest
 from lmsconf.manifest.named_sets import EntryExpander
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, merge_mappings
 from lmsconf.manifest.problems import (
     ENOUGH,
     PeopleNames,
@@ -235,7 +235,7 @@ class _Loading(Struct):
 
         Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
         """
-        for section, items in entry_lists(document.value):
+        for section, items in entry_lists(document):
             for entry in self._entries(section, items, layer):
                 key = entry_key(entry)
                 known = self._sound.get(key)
@@ -243,12 +243,12 @@ class _Loading(Struct):
                 is_beside = known is not None and (entry.is_part or known.layer == layer)
                 self._sound[len(self._sound) if key is None or is_beside else key] = entry
 
-    def _entries(self, section: Section, items: Seq, layer: int) -> Iterator[Entry]:
+    def _entries(self, section: Section, items: EntrySourceMap, layer: int) -> Iterator[Entry]:
         """Yield what the items of a section stand for, as far as it fits its schema."""
-        for _, item, at in items.parts():
+        for _, item in items.parts():
             self._stop_if_enough()
             reported: set[Hashable] = set()
-            for entry in self.variables.expand_entry(section, EntrySourceMap(item, items.source, at)):
+            for entry in self.variables.expand_entry(section, item):
                 yield from self._fitting(self._merged(entry, layer), reported)
 
     def _merged(self, entry: Entry, layer: int) -> Entry:

@@ -62,17 +62,19 @@ class EntryExpander(Struct):
     def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
         for section, shape in self.shapes.items():
-            self._collect(section, shape, document.below(section), layer, variables)
+            definitions = document.below(section)
+            if isinstance(definitions.value, Map):
+                self._collect(section, shape, definitions, layer, variables)
 
     def _collect(
         self, section: str, shape: SchemaValidator, definitions: EntrySourceMap, layer: int, variables: Variables
     ) -> None:
         noun, area = _NOUNS[section]
-        for key in members(definitions.value):
-            where, name = definitions.key(key), normalize_name(key)
+        for key, definition in definitions.parts():
+            where, name = definitions.key(key), normalize_name(str(key))
             within, first = f"{noun} {quote_name(name)}", self._known[section].get(name)
             if first is None or first.layer != layer:
-                content = variables.fitting(definitions.below(key), shape, within)
+                content = variables.fitting(definition, shape, within)
                 self._known[section][name] = NamedSet(where, content, layer)
             else:
                 self.reporter.tell(
@@ -157,10 +159,10 @@ class EntryExpander(Struct):
     def _mixed(self, items: EntrySourceMap) -> Seq:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
         listed: list[tuple[Json, Place]] = []
-        for number, item in enumerate(cast(Seq, items.value)):
-            if not isinstance(item, Map):
-                listed.append((item, items.place(number)))
-            elif (people := self._referenced(items.below(number))) is not None:
+        for _, item in items.parts():
+            if not isinstance(item.value, Map):
+                listed.append((item.value, item.place()))
+            elif (people := self._referenced(item)) is not None:
                 listed += [(email, (people.source, at)) for _, email, at in people.parts()]
         return combine_items(listed)
 
@@ -242,8 +244,7 @@ class EntryExpander(Struct):
 
     def _written_out(self, conditions: EntrySourceMap) -> list[tuple[Map, Place]]:
         """Return the conditions of an entry or a set, if any, without `except`, each with its place there."""
-        count = len(cast("list[Json]", conditions.value or []))
-        return [(self._plain(one), one.place()) for one in map(conditions.below, range(count))]
+        return [(self._plain(one), one.place()) for _, one in conditions.parts()]
 
     def _plain(self, place: EntrySourceMap) -> Map:
         """Return the condition at a place with `except` replaced by `choices`."""

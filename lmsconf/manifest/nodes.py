@@ -238,6 +238,13 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
             here = EntrySourceMap(value, node.source, at, self.each)
         return here
 
+    def parts(self) -> list[tuple[str | int, EntrySourceMap]]:
+        """Return each key of a mapping, or index of a list, with the value there; nothing for another value."""
+        if not isinstance(self.value, Map | Seq):
+            return []
+        source, each = self.value.source, self.each
+        return [(step, EntrySourceMap(part, source, at, each)) for step, part, at in self.value.parts()]
+
     def place(self, *path: str | int) -> Place:
         """Return the place of the value at `path`, or of its nearest ancestor that has one."""
         here = self.below(*path)
@@ -271,8 +278,8 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         A number behind an alias is text as JSON spells it.
         """
         match self.value:
-            case list(items):
-                return [self.below(number).variable() for number in range(len(items))]
+            case list():
+                return [part.variable() for _, part in self.parts()]
             case str() | bool():
                 return self.value
         spelt = self.written()

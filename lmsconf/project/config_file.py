@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.guards import DEFAULTS, GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
@@ -83,12 +83,6 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         *above, key = path.split(".")
         return self.mapping_at(*above).get(key, DEFAULTS[path])
 
-    def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
-        """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
-        node = self.mapping_at(*path[:-1]).get(path[-1], {})
-        items = node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node))
-        return (((*path, step), members(item)) for step, item in items)
-
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
         return {name: value for path in _layer_paths(workspace) for name, value in self.mapping_at(*path, key).items()}
@@ -148,10 +142,11 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
         for path in _layer_paths(workspace):
-            for at, item in self.items_at(*path, "allow"):
-                guard, source = next(name for name in GUARDS if name in item), self.places.at(*at)
+            for _, place in self.places.below(*path, "allow").parts():
+                item = members(place.value)
+                guard = next(name for name in GUARDS if name in item)
                 number = {"number": None if item[guard] == UNKNOWN else item[guard]}
-                one = convert({**item, **number, "guard": guard, "source": source}, Consent)
+                one = convert({**item, **number, "guard": guard, "source": place.at()}, Consent)
                 if self._holds("project/consent-expired", f"allow: {guard}: {item[guard]}", one, today):
                     yield one
 
@@ -173,9 +168,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def drift_ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path in reversed(_layer_paths(workspace)):
-            for at, item in self.items_at(*path, "ignore"):
-                whole = {"until": None, **item, "source": self.places.at(*at)}
-                yield convert({**whole, "address": canonical_address_pattern(str(item["address"]))}, IgnoreRule)
+            for _, item in self.places.below(*path, "ignore").parts():
+                whole = {"until": None, **members(item.value), "source": item.at()}
+                yield convert({**whole, "address": canonical_address_pattern(str(whole["address"]))}, IgnoreRule)
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
         """Return the levels under `lint:` that hold on `today`; append a note for each that has expired.
@@ -183,9 +178,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
         settings = {
-            str(at[-1]): convert({"until": None, **item, "source": self.places.key(*at)}, LintSetting)
+            name: convert({"until": None, **members(item), "source": self.places.key(*path, "lint", name)}, LintSetting)
             for path in _layer_paths(workspace)
-            for at, item in self.items_at(*path, "lint")
+            for name, item in self.mapping_at(*path, "lint").items()
         }
         return {
             code: one.level
