@@ -18,8 +18,9 @@ from lmsconf.manifest.edit.text_edits import (
     TextBuffer,
     TextEdit,
     UnsafeEdit,
+    block_edits,
+    bracket_edits,
     escape_variables,
-    part_edits,
     replacement_edit,
     unescape_variables,
 )
@@ -84,10 +85,11 @@ class YamlEditor:
         """Yield the text edits of a node and its descendants."""
         if node.replacement is not UNSET:
             yield replacement_edit(self._buffer, node, node.value())
-        else:
-            yield from part_edits(self._buffer, node)
-            for child in chain.from_iterable(node.kept()):
-                yield from self._pieces(child)
+            return
+        if node.is_changed:
+            yield from (bracket_edits if node.flow else block_edits)(self._buffer, node)
+        for child in chain.from_iterable(node.kept()):
+            yield from self._pieces(child)
 
 
 def refuse_shared(node: Node, removed: Sequence[Node] = ()) -> None:
