@@ -23,8 +23,6 @@ WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
 WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"
-CellPositions: TypeAlias = "CsvPositions | WorkbookPositions"
-"""Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
 
 
 TableFault: TypeAlias = "tuple[int, range, Problem]"
@@ -37,41 +35,46 @@ class Table(Struct, frozen=True):
     Cells are trimmed and in Unicode NFC.
     """
 
-    sheet: CellPositions
+    source: CellSource
     header: int
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     faults: tuple[TableFault, ...] = ()
 
 
-class TableSource(Source, kw_only=True, eq=False):
-    """Source of values from a table. A mark is a line and a column from 1; in line 0, the index of another location."""
+class CellSource(Source, kw_only=True, eq=False):
+    """The file of a table. A mark is a line, or a row of a worksheet, and a column from 1.
 
-    sheet: CellPositions
-    others: Sequence[SourceLocation] = ()
+    sheet: the name of the worksheet.
+    """
+
+    sheet: str = ""
 
     def where(self, at: Mark) -> SourceLocation:
-        """Return the location of a cell, or the other one."""
-        line, column = unpack_mark(at)
-        return self.sheet.where(line, column - 1) if line else self.others[column]
+        """Return the location of a cell of the worksheet."""
+        return SourceLocation(self.path, *unpack_mark(at), sheet=self.sheet)
+
+    def cell(self, line: int, column: int) -> SourceLocation:
+        """Return the location of a cell; lines, or rows, count from 1, columns from 0."""
+        return self.where(pack_mark(line, column + 1))
 
     def mapping(self, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
-        """Return a mapping whose keys and values have the marks of their cells; without one, the first other."""
-        return Map(self, body, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
+        """Return a mapping whose keys and values have the marks of their cells."""
+        return Map(self, body, [at for key in body for at in (marks[key], marks[key])])
 
 
-def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
+def table_of(source: CellSource, noun: str, rows: list[TableRow]) -> Table:
     """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound.
 
     noun: what the file is called.
     """
     if not rows:
         raise problem_found(
-            "people/csv", f"this {noun} is empty", "Its first line must name the columns.", sheet.where(1, 0)
+            "people/csv", f"this {noun} is empty", "Its first line must name the columns.", source.cell(1, 0)
         )
     columns = _named(rows[0][1])
     return Table(
-        sheet,
+        source,
         rows[0][0],
         columns,
         tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:]),
@@ -99,7 +102,7 @@ def shifted_row_problems(table: Table) -> Iterator[Problem]:
                 code="people/csv",
                 message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
                 hint="Put a cell that contains the separator in quotes, or give the last columns a name.",
-                source=table.sheet.where(line, beyond),
+                source=table.source.cell(line, beyond),
             )
 
 
@@ -124,7 +127,7 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
         "people/column",
         f'{"there are several columns" if same else "there is no column"} "{shorten(name)}"',
         f"{hint} {where} uses it.",
-        table.sheet.where(table.header, same[1]) if same else table.sheet.where(table.header, 0),
+        table.source.cell(table.header, same[1] if same else 0),
     )
 
 
@@ -137,36 +140,30 @@ def known_columns(
     table: Table,
     known: Sequence[str],
     required: Sequence[str],
-    code: str,
     missing_hint: str,
     others: Sequence[str] = (),
 ) -> dict[str, int]:
-    """Map known columns to their index. Raises ProblemsFound, with this code, for one mistyped, twice or missing.
+    """Map known columns to their index. Raises ProblemsFound for one mistyped, twice or missing.
 
     missing_hint: what to do about a missing one. others: columns that are not known, and no mistyped ones.
     """
     names = [column_name(title) for title in table.columns]
     missing = [name for name in known if name not in names]
-    for number, name in enumerate(names):
-        meant = None if name in known or name in others else did_you_mean(name, missing)
-        if meant is not None:
-            raise problem_found(
-                code,
-                f'unknown column "{shorten(table.columns[number])}"',
-                meant,
-                table.sheet.where(table.header, number),
-            )
-    for number, name in enumerate(names):
-        if name in known and name in names[:number]:
-            raise problem_found(
-                code,
-                f'there are several columns "{name}"',
-                "Give each column its own name.",
-                table.sheet.where(table.header, number),
-            )
-    for name in required:
-        if name in missing:
-            raise problem_found(code, f'there is no column "{name}"', missing_hint, table.sheet.where(table.header, 0))
+    meant = [None if name in known or name in others else did_you_mean(name, missing) for name in names]
+    mistyped = [
+        (f'unknown column "{shorten(table.columns[number])}"', hint, number)
+        for number, hint in enumerate(meant)
+        if hint
+    ]
+    twice = [
+        (f'there are several columns "{name}"', "Give each column its own name.", number)
+        for number, name in enumerate(names)
+        if name in known and name in names[:number]
+    ]
+    absent = [(f'there is no column "{name}"', missing_hint, 0) for name in required if name in missing]
+    if faults := [*mistyped, *twice, *absent]:
+        message, hint, number = faults[0]
+        raise problem_found("people/column", message, hint, table.source.cell(table.header, number))
     return {name: names.index(name) for name in known if name in names}
 
 
@@ -177,28 +174,25 @@ _IN_QUOTES: Final = re.compile(r'(?<![^,;\t])"(?:[^"]|"")*+"?')
 """A quoted cell of the header; its text may go on in the next line."""
 
 
-class CsvPositions(Struct, frozen=True, dict=True):
+class CsvSource(CellSource, kw_only=True, eq=False):
     """The text of one CSV file, and its path in the project.
 
     separator: the one that the first line names, else the one that gives the header most cells. first: the offset of
     the first line of the table, which follows one that names the separator.
     """
 
-    path: str
-    text: str
+    content: str
     separator: str
     first: int
 
-    def where(self, line: int, column: int) -> SourceLocation:
-        """Return the location of a cell of the row that begins on `line`; columns count from 0.
-
-        A missing cell is located at the end of its row.
-        """
+    def where(self, at: Mark) -> SourceLocation:
+        """Return the location of a cell of the row that begins on a line; of a missing cell, the end of its row."""
+        line, column = unpack_mark(at)
         # A quote that is not closed goes on to the end of the text.
         cell = rf'(?:"(?:[^"]|"")*+(?:"|\Z))?+[^{self.separator}\r\n]*+'
         cells = rf"(?:{cell}{self.separator})"
-        row = re.compile(f"{cells}{{{column}}} *|{cells}*+{cell}")
-        return self.offset_location(cast("re.Match[str]", row.match(self.text, self._starts[line - 1])).end())
+        row = re.compile(f"{cells}{{{column - 1}}} *|{cells}*+{cell}")
+        return self.offset_location(cast("re.Match[str]", row.match(self.content, self._starts[line - 1])).end())
 
     def offset_location(self, offset: int) -> SourceLocation:
         """Convert a character offset to a location."""
@@ -207,18 +201,7 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", self.text))]
-
-
-class WorkbookPositions(Struct, frozen=True):
-    """Locations of the cells of one sheet."""
-
-    path: str
-    sheet: str
-
-    def where(self, line: int, column: int) -> SourceLocation:
-        """Return the location of a cell; columns count from 0."""
-        return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
+        return [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", self.content))]
 
 
 def parse_csv_table(path: str, text: str) -> Table:
@@ -226,12 +209,12 @@ def parse_csv_table(path: str, text: str) -> Table:
     declared = _DECLARED.match(text)
     header = next((line for line in text.splitlines() if line.strip()), "")
     separator = declared[1] if declared else max(SEPARATORS, key=_IN_QUOTES.sub("", header).count)
-    sheet = CsvPositions(path, text, separator, declared.end() if declared else 0)
+    source = CsvSource(path, content=text, separator=separator, first=declared.end() if declared else 0)
     if forbidden := FORBIDDEN.search(text):
-        raise forbidden_character_found(forbidden[0], sheet.offset_location(forbidden.start()))
-    rows = list(_rows(sheet))
-    _refuse_preamble(sheet, rows)
-    table = replace(table_of(sheet, "CSV file", rows), faults=tuple(_formulas(sheet, rows)))
+        raise forbidden_character_found(forbidden[0], source.offset_location(forbidden.start()))
+    rows = list(_rows(source))
+    _refuse_preamble(source, rows)
+    table = replace(table_of(source, "CSV file", rows), faults=tuple(_formulas(source, rows)))
     # Cells of a workbook cannot be shifted by a separator.
     raise_found(list(islice(shifted_row_problems(table), ENOUGH)))
     return table
@@ -242,7 +225,7 @@ def forbidden_character_found(char: str, where: SourceLocation) -> ProblemsFound
     return problem_found("people/csv", f"the character U+{ord(char):04X} is not allowed here", "Remove it.", where)
 
 
-def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
+def _refuse_preamble(source: CsvSource, rows: list[TableRow]) -> None:
     """Raise ProblemsFound if the first line is one text without columns, and the second one names the columns."""
     if len(rows) < 2 or any(rows[0][1][1:]):
         return
@@ -253,11 +236,11 @@ def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
             "people/csv",
             f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to',
             f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns.",
-            sheet.where(rows[0][0], 0),
+            source.cell(rows[0][0], 0),
         )
 
 
-def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
+def _formulas(source: CsvSource, rows: list[TableRow]) -> Iterator[TableFault]:
     """Yield each cell that holds a formula, such as `=HYPERLINK(…)`, in place of its result."""
     for line, cells in rows:
         for column, cell in enumerate(cells):
@@ -269,19 +252,20 @@ def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]
                         code="people/csv",
                         message=f'this cell holds a formula, "{shorten(cell)}"',
                         hint="Export the values of the cells, not their formulas.",
-                        source=sheet.where(line, column),
+                        source=source.cell(line, column),
                     ),
                 )
 
 
-def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
+def _rows(source: CsvSource) -> Iterator[TableRow]:
     """Yield the rows that are not empty, each with the line on which it begins. Raises ProblemsFound."""
     import csv  # many projects have no table
     import io
 
-    above = line = 2 if sheet.first else 1
+    above = line = 2 if source.first else 1
     try:
-        reader = csv.reader(io.StringIO(sheet.text[sheet.first :], newline=""), delimiter=sheet.separator, strict=True)
+        text = io.StringIO(source.content[source.first :], newline="")
+        reader = csv.reader(text, delimiter=source.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
             if any(trimmed):
@@ -292,5 +276,5 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
             "people/csv",
             f"this row cannot be read: {error}",
             'Close each quote that opens a cell, and write a quote inside one twice: "".',
-            SourceLocation(sheet.path, line),
+            SourceLocation(source.path, line),
         ) from error

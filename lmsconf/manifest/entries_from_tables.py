@@ -23,7 +23,6 @@ from lmsconf.manifest.csv_tables import (
     WORKBOOK_STARTS,
     Table,
     TableRow,
-    TableSource,
     column_index,
     column_name,
     known_columns,
@@ -31,14 +30,7 @@ from lmsconf.manifest.csv_tables import (
     parse_csv_table,
 )
 from lmsconf.manifest.file_set import ManifestFileReader, decode_text
-from lmsconf.manifest.nodes import (
-    EMAIL,
-    EntrySourceMap,
-    KeyPath,
-    Map,
-    Seq,
-    pack_mark,
-)
+from lmsconf.manifest.nodes import EMAIL, EntrySourceMap, Map, Seq, combine_pairs, pack_mark
 from lmsconf.manifest.schema_check import item_keys
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json, members
@@ -58,34 +50,33 @@ class TableFiles(Struct):
     _left: int = MOST_PEOPLE
     _indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[TableRow]]] = field(default_factory=dict)
 
-    def table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Table:
-        """Return the table of `reference`, which stands at `path` of an entry.
+    def table(self, reference: EntrySourceMap) -> Table:
+        """Return the table that a mapping with `file` names.
 
         Raises ProblemsFound if the file is missing, outside the project or unreadable.
         """
-        name, where = str(reference["file"]), places.at(*path, "file")
+        body, where = members(reference.value), reference.at("file")
+        name = str(body["file"])
         target = (self.files.root / where.file).parent / name
         is_outside = Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target)
         if is_outside or not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             raise _no_table(name, self.files.relative_path(target), target, is_outside, where)
-        key = Path(os.path.realpath(target)), (str(reference["sheet"]) if "sheet" in reference else None)
+        key = Path(os.path.realpath(target)), (str(body["sheet"]) if "sheet" in body else None)
         if key not in self._tables:
-            self._tables[key] = self._read(target, *key, places.at(*path, "sheet"))
+            self._tables[key] = self._read(target, *key, reference.at("sheet"))
         table = self._tables[key]
         if table is None:
             raise ProblemsFound([])
         return table
 
-    def rows(
-        self, table: Table, reference: Map, path: KeyPath, places: EntrySourceMap, columns: Iterable[int]
-    ) -> Sequence[TableRow]:
+    def rows(self, table: Table, reference: EntrySourceMap, columns: Iterable[int]) -> Sequence[TableRow]:
         """Return the rows that `where` selects, to read these columns of them.
 
         Raises ProblemsFound for a column that the table does not have, and for merged cells in these columns.
         """
         filters = [
-            (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
-            for name, value in members(reference.get("where")).items()
+            (column_index(table, name, reference.key("where", name)), normalize_name(str(value)))
+            for name, value in _filters(reference).items()
         ]
         read = {*columns, *(number for number, _ in filters)}
         # The workbook chooses how wide a span is, so its columns are not gone through.
@@ -105,42 +96,39 @@ class TableFiles(Struct):
             self._indexes[key] = grouped(table.rows, lambda row: tuple(row[1][number] for number in key[1]))
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
-    def people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
+    def people(self, reference: EntrySourceMap) -> Seq:
         """Return the addresses in the selected rows, each located in its row of the table. Raises ProblemsFound."""
-        table = self.table(reference, path, places)
-        column = column_index(table, str(reference["column"]), places.at(*path, "column"))
-        rows = self.rows(table, reference, path, places, [column])
+        table, body = self.table(reference), members(reference.value)
+        column = column_index(table, str(body["column"]), reference.at("column"))
+        rows = self.rows(table, reference, [column])
         self._left -= len(rows)
         if self._left < 0:
             raise problem_found(
                 "people/too-many",
                 f"the lists of people from files come to more than {MOST_PEOPLE:,} rows",
                 "Select fewer rows with `where`, or split the project.",
-                places.at(*path),
+                reference.at(),
             )
         people = [(line, cells[column]) for line, cells in rows if self._usable(cells, table, line, column)]
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
-        if not people and not is_reported and reference.get("allow_empty") is not True:
-            near = _nearest_value(table, members(reference.get("where")))
+        if not people and not is_reported and body.get("allow_empty") is not True:
+            near = _nearest_value(table, _filters(reference))
             allow = "To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this."
             raise problem_found(
                 "people/nobody",
-                f"there is no e-mail{selection_text(reference)}, so {places.at(*path)} would mean nobody",
+                f"there is no e-mail{selection_text(reference)}, so {reference.at()} would mean nobody",
                 " ".join(filter(None, [near, allow])),
-                replace(table.sheet.where(table.header, 0), column=0),
+                replace(table.source.cell(table.header, 0), column=0),
             )
-        return Seq(
-            TableSource(sheet=table.sheet),
-            [email for _, email in people],
-            [pack_mark(line, column + 1) for line, _ in people],
-        )
+        marks = [pack_mark(line, column + 1) for line, _ in people]
+        return Seq(table.source, [email for _, email in people], marks)
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
         if len(address) <= 320 and EMAIL.fullmatch(address):
             return True
-        where = table.sheet.where(line, column)
+        where = table.source.cell(line, column)
         if address:
             problem = Problem(
                 code="people/address",
@@ -205,11 +193,15 @@ def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: S
     return problem_found(code, message, hint, where)
 
 
-def selection_text(reference: Map) -> str:
+def _filters(reference: EntrySourceMap) -> Mapping[str, Json]:
+    """Return column → value of the rows that `where` selects."""
+    return members(reference.below("where").value)
+
+
+def selection_text(reference: EntrySourceMap) -> str:
     """Return what `where` asks for, for a message: ` with Group = Leaders`; empty without `where`."""
-    filters = members(reference.get("where"))
-    columns = ", ".join(f"{name} = {shorten(str(value))}" for name, value in filters.items())
-    return f" with {columns}" if filters else ""
+    columns = ", ".join(f"{name} = {shorten(str(value))}" for name, value in _filters(reference).items())
+    return columns and f" with {columns}"
 
 
 def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
@@ -227,19 +219,17 @@ MOST_ROWS: Final = 50_000
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def sheet_entries(kind: Kind, reference: Map, places: EntrySourceMap, tables: TableFiles) -> Iterator[Map]:
+def sheet_entries(kind: Kind, reference: EntrySourceMap, tables: TableFiles) -> Iterator[Map]:
     """Yield an entry for each row of the file that `reference` names; report what is wrong with it."""
     items, keys = cast(EntryItems, kind.entry_items), item_keys(kind)
     try:
-        table, columns, rows = _read_sheet(items, [*keys], reference, places, tables)
+        table, columns, rows = _read_sheet(items, [*keys], reference, tables)
     except ProblemsFound as wrong:
         tables.problems += [replace(one, code=one.code.replace("people/", "sheet/")) for one in wrong.problems]
         return
     # These keys choose rows; each other one applies to all rows.
-    defaults = reference.without("file", "sheet", "where", "allow_empty")
-    source = TableSource(
-        sheet=table.sheet, others=[place for key in defaults for place in (places.key(key), places.at(key))]
-    )
+    defaults = cast(Map, reference.value).without("file", "sheet", "where", "allow_empty").pairs()
+    source = table.source
     for row in rows:
         values, marks = named_cells(row, columns)
         item = audience_from_text(values[items.noun]) if values[items.noun] else None
@@ -256,32 +246,32 @@ def sheet_entries(kind: Kind, reference: Map, places: EntrySourceMap, tables: Ta
         if item is not None and not problems:
             at, end = marks[items.subject], marks[items.noun]
             part = source.mapping({**item, **own}, {**dict.fromkeys(item, end), **marks})
-            body = {items.subject: values[items.subject], **defaults, items.key: Seq(source, [part], [end])}
-            # The keys and values of the defaults are the other locations of the source, one after the other.
-            yield Map(source, body, (at, at, *range(2 * len(defaults)), end, end))
+            subject, listed = values[items.subject], Seq(source, [part], [end])
+            first, last = ((source, at), (source, at)), ((source, end), (source, end))
+            yield combine_pairs([(items.subject, subject, *first), *defaults, (items.key, listed, *last)])
 
 
 def _read_sheet(
-    items: EntryItems, keys: Sequence[str], reference: Map, places: EntrySourceMap, tables: TableFiles
+    items: EntryItems, keys: Sequence[str], reference: EntrySourceMap, tables: TableFiles
 ) -> tuple[Table, dict[str, int], Sequence[TableRow]]:
     """Return the table that `reference` names, its columns and the selected rows. Raises ProblemsFound."""
-    table = tables.table(reference, (), places)
-    columns = _columns(table, (items.subject, items.noun), keys, members(reference.get("where")), tables.problems)
-    rows = tables.rows(table, reference, (), places, columns.values())
-    if not rows and reference.get("allow_empty") is not True:
+    table = tables.table(reference)
+    columns = _columns(table, (items.subject, items.noun), keys, _filters(reference), tables.problems)
+    rows = tables.rows(table, reference, columns.values())
+    if not rows and reference.below("allow_empty").value is not True:
         raise problem_found(
             "sheet/nothing",
-            f"there is no row{selection_text(reference) or ' below the header'}, so {places.at('file')} would "
+            f"there is no row{selection_text(reference) or ' below the header'}, so {reference.at('file')} would "
             "declare nothing",
             "Set `allow_empty: true` to allow this.",
-            table.sheet.where(table.header, 0),
+            table.source.cell(table.header, 0),
         )
     if len(rows) > MOST_ROWS:
         raise problem_found(
             "sheet/too-many",
             f"the sheet comes to {len(rows):,} rows, and at most {MOST_ROWS:,} are read as entries",
             "Assign to groups instead of to single people, or split the project into several.",
-            places.at("file"),
+            reference.at("file"),
         )
     return table, columns, rows
 
@@ -292,7 +282,7 @@ def _columns(
     """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
     known, others = (*required, *keys), [*map(column_name, where_names)]
     hint = f"The first row names {' and '.join(required)}; optional are {', '.join(keys)}."
-    columns = known_columns(table, known, required, "sheet/column", hint, others)
+    columns = known_columns(table, known, required, hint, others)
     ignored = [title for title in table.columns if title and column_name(title) not in (*known, *others)]
     if ignored:
         problems.append(
@@ -301,7 +291,7 @@ def _columns(
                 severity=Severity.NOTE,
                 message=f"columns that are not read: {', '.join(map(shorten, ignored))}",
                 hint=f"These are read: {', '.join(known)}.",
-                source=table.sheet.where(table.header, 0),
+                source=table.source.cell(table.header, 0),
             )
         )
     return columns

@@ -103,7 +103,7 @@ def explainable(begun: str) -> Iterator[str]:
     if dot:
         yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
     else:
-        yield from (*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *meanings())
+        yield from dict.fromkeys((*KINDS, *_key_names(), "manifest", "project", "codes", *RULES, *meanings()))
 
 
 def _explain_key(key_path: str) -> KeyExplanation:

@@ -10,11 +10,12 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct, field
 
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
+from lmsconf.model.guards import DEFAULTS
 from lmsconf.support.files import open_nonblocking
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
@@ -25,7 +26,7 @@ FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFEST_SCHEMA: Final = "manifest.schema.json"
 PROJECT_SCHEMA: Final = "project.schema.json"
-MANIFESTS: Final = "manifests"
+MANIFESTS: Final = cast(str, DEFAULTS["manifests"])
 """The folder of manifests, unless the project file names others."""
 MANIFEST_ENDINGS: Final = (".yaml", ".yml")
 
@@ -195,6 +196,7 @@ def _below(top: Path) -> Iterator[Path]:
 
     Names that begin with `.` or `_` are skipped.
     """
+    # Before Python 3.12, os.walk fails in folders that are nested deeply.
     folders = [top]
     while folders:
         folder = folders.pop()

@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader, files_digest, find_manifests, read_manifest
 from lmsconf.manifest.named_sets import EntryExpander
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, merge_mappings
 from lmsconf.manifest.problems import (
     ENOUGH,
     PeopleNames,
@@ -93,7 +93,7 @@ def _with_items(entry: Entry, left: Iterable[DesiredResource[Any]]) -> Iterator[
             item for item in cast("list[Json]", body[items.key]) if not addresses.isdisjoint(item_addresses(one, item))
         ]
         if listed:
-            yield replace(entry, body={**one, items.key: listed})
+            yield entry.of({**one, items.key: listed})
 
 
 ExpandedEntries: TypeAlias = "list[tuple[KeyPath, Json]]"
@@ -224,7 +224,7 @@ class _Loading(Struct):
                 expander.add_field(cast(Map, entry.body))
         for entry in self._sound.values():
             self._stop_if_enough()
-            plain = expander.expand(cast(Map, entry.body), entry.places)
+            plain = expander.expand(entry.places)
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
@@ -235,7 +235,7 @@ class _Loading(Struct):
 
         Of each, it is what fits its schema, with variables and `for_each` expanded but not sets.
         """
-        for section, items in entry_lists(document.value):
+        for section, items in entry_lists(document):
             for entry in self._entries(section, items, layer):
                 key = entry_key(entry)
                 known = self._sound.get(key)
@@ -243,12 +243,12 @@ class _Loading(Struct):
                 is_beside = known is not None and (entry.is_part or known.layer == layer)
                 self._sound[len(self._sound) if key is None or is_beside else key] = entry
 
-    def _entries(self, section: Section, items: Seq, layer: int) -> Iterator[Entry]:
+    def _entries(self, section: Section, items: EntrySourceMap, layer: int) -> Iterator[Entry]:
         """Yield what the items of a section stand for, as far as it fits its schema."""
-        for _, item, at in items.parts():
+        for _, item in items.parts():
             self._stop_if_enough()
             reported: set[Hashable] = set()
-            for entry in self.variables.expand_entry(section, item, items.source, at):
+            for entry in self.variables.expand_entry(section, item):
                 yield from self._fitting(self._merged(entry, layer), reported)
 
     def _merged(self, entry: Entry, layer: int) -> Entry:
@@ -257,7 +257,7 @@ class _Loading(Struct):
         if base is None or base.layer == layer:
             return replace(entry, layer=layer)
         body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
-        return replace(entry, body=body, places=base.places.of(body), layer=layer)
+        return replace(entry, places=base.places.of(body), layer=layer)
 
     def _fitting(self, entry: Entry, reported: set[Hashable]) -> Iterator[Entry]:
         """Yield the entry, a part of it, or those of its sheet: what fits the schema. Report what does not.
@@ -280,7 +280,7 @@ class _Loading(Struct):
             from lmsconf.manifest.entries_from_tables import sheet_entries  # few manifests have one
 
             of_rows: set[Hashable] = set()
-            for row in sheet_entries(section.kind, cast(Map, body), entry.places, self.tables):
+            for row in sheet_entries(section.kind, entry.places, self.tables):
                 self._stop_if_enough()
                 yield from self._fitting(entry.of(row), of_rows)
         elif isinstance(body, Map):
@@ -291,11 +291,11 @@ class _Loading(Struct):
             yield entry.of(Map(source, {section.kind.name_key: body}, [at, at]))
 
     def _parse(self, entry: Entry) -> None:
-        section, body = entry.section, cast(Map, entry.body)
+        section = entry.section
         resources: list[DesiredResource[Any]] = []
-        self.problems += unknown_workspace_problems(body, entry.places, self.workspaces)
+        self.problems += unknown_workspace_problems(entry.places, self.workspaces)
         parsed = ManifestEntry(
-            body=map_texts(body, str, keys=True),
+            body=map_texts(entry.body, str, keys=True),
             places=entry.places,
             timezone=self.timezone,
             report=self.problems.append,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, cast
 
 from msgspec import Struct, field
@@ -15,16 +15,7 @@ from msgspec import Struct, field
 from lmsconf.errors import ProblemsFound, Severity, SourceLocation
 from lmsconf.kinds.shared.manifest_entry import LISTS
 from lmsconf.manifest.entries_from_tables import TableFiles
-from lmsconf.manifest.nodes import (
-    EntrySourceMap,
-    KeyPath,
-    Map,
-    Mark,
-    Place,
-    Seq,
-    combine_items,
-    replaced,
-)
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Place, Seq, combine_items
 from lmsconf.manifest.problems import UndeclaredNames
 from lmsconf.manifest.schema_check import SchemaValidator, properties
 from lmsconf.manifest.variables import Reporter, Variables
@@ -71,20 +62,19 @@ class EntryExpander(Struct):
     def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
         for section, shape in self.shapes.items():
-            definitions = members(document.value).get(section)
-            if isinstance(definitions, Map):
+            definitions = document.below(section)
+            if isinstance(definitions.value, Map):
                 self._collect(section, shape, definitions, layer, variables)
 
     def _collect(
-        self, section: str, shape: SchemaValidator, definitions: Map, layer: int, variables: Variables
+        self, section: str, shape: SchemaValidator, definitions: EntrySourceMap, layer: int, variables: Variables
     ) -> None:
         noun, area = _NOUNS[section]
-        for key, value, at in definitions.parts():
-            where = definitions.source.where(cast(Mark, definitions.mark(key, 0)))
-            name = normalize_name(str(key))
+        for key, definition in definitions.parts():
+            where, name = definitions.key(key), normalize_name(str(key))
             within, first = f"{noun} {quote_name(name)}", self._known[section].get(name)
             if first is None or first.layer != layer:
-                content = variables.fitting(value, definitions.source, at, shape, within)
+                content = variables.fitting(definition, shape, within)
                 self._known[section][name] = NamedSet(where, content, layer)
             else:
                 self.reporter.tell(
@@ -101,17 +91,18 @@ class EntryExpander(Struct):
         listed = tuple(normalize_name(str(name)) for name in names) if isinstance(choices, list) else None
         self._choices[normalize_name(str(body["name"]))].add(listed)
 
-    def expand(self, body: Map, places: EntrySourceMap) -> Map | None:
+    def expand(self, entry: EntrySourceMap) -> Map | None:
         """Return the expanded entry; None after reporting a problem."""
-        before = self.reporter.refused
+        before, body = self.reporter.refused, cast(Map, entry.value)
         for key in LISTS:
-            self._put_people(body, (key,), places)
-            for side in ("include", "exclude"):
-                self._put_people(body.get(key), (key, side), places)
-        whole = self._with_conditions(body, places)
-        self._put_window(body, ("window",), places)
+            self._put_people(entry, key)
+            for side in ("include", "exclude") if isinstance(body.get(key), Map) else ():
+                self._put_people(entry.below(key), side)
+        whole = self._with_conditions(entry)
+        self._put_window(entry)
         for number, item in enumerate(cast("list[Json]", body.get("assign_to", []))):
-            self._put_window(item, ("assign_to", number, "window"), places)
+            if "window" in members(item):  # an alias may have brought it in twice
+                self._put_window(entry.below("assign_to", number), is_item=True)
         return whole if self.reporter.refused == before else None
 
     def note_unused_sets(self) -> None:
@@ -148,51 +139,51 @@ class EntryExpander(Struct):
             )
         return None
 
-    def _put_people(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
+    def _put_people(self, holder: EntrySourceMap, key: str) -> None:
         """Replace a list of people by one without references; refuse what is unknown, invalid or empty."""
-        key = str(path[-1])
-        value = members(node).get(key)
-        match value:
-            case Map() if "set" in value or "file" in value:
-                people = self._referenced(value, places, path)
-                members(node)[key] = value if people is None else people
-            case Seq() if Map in {*map(type, value)}:
-                members(node)[key] = self._mixed(value, places, path)
-            case [] if _EMPTIED.match(places.rest(*path)):
+        node = members(holder.value)
+        match node.get(key):
+            case Map() as reference if "set" in reference or "file" in reference:
+                people = self._referenced(holder.below(key))
+                node[key] = reference if people is None else people
+            case Seq() as items if Map in {*map(type, items)}:
+                node[key] = self._mixed(holder.below(key))
+            case [] if _EMPTIED.match(holder.rest(key)):
                 self.reporter.refuse(
                     "people/nobody",
                     "the variables of this list name nobody",
-                    places.at(*path),
+                    holder.at(key),
                     "For nobody, write [] here.",
                 )
 
-    def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:
+    def _mixed(self, items: EntrySourceMap) -> Seq:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
         listed: list[tuple[Json, Place]] = []
-        for number, item in enumerate(items):
-            if not isinstance(item, Map):
-                listed.append((item, places.place(*path, number)))
-            elif (people := self._referenced(item, places, (*path, number))) is not None:
+        for _, item in items.parts():
+            if not isinstance(item.value, Map):
+                listed.append((item.value, item.place()))
+            elif (people := self._referenced(item)) is not None:
                 listed += [(email, (people.source, at)) for _, email, at in people.parts()]
         return combine_items(listed)
 
-    def _referenced(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
+    def _referenced(self, reference: EntrySourceMap) -> Seq | None:
         """Return the people of a file or a set; None after reporting why it cannot be used.
 
         An empty set is an error without `allow_empty` at the reference or its file.
         """
-        if "set" not in reference:
-            return self._from_file(reference, places, path)
-        name, where = normalize_name(str(reference["set"])), places.at(*path, "set")
+        body = members(reference.value)
+        if "set" not in body:
+            return self._from_file(reference)
+        name, where = normalize_name(str(body["set"])), reference.at("set")
         people_set = self._find("people_sets", name, where)
         if people_set is None:
             return None
         value = people_set.value
         if name not in self._people:
-            self._people[name] = value if isinstance(value, Seq) else self._from_file(value, people_set, ())
+            self._people[name] = value if isinstance(value, Seq) else self._from_file(people_set)
         people = self._people[name]
         self.reporter.refused += people is None
-        if people == [] and reference.get("allow_empty") is not True and not isinstance(value, Map):
+        if people == [] and body.get("allow_empty") is not True and not isinstance(value, Map):
             self.reporter.refuse(
                 "people/nobody",
                 f"the people set {quote_name(name)} names nobody",
@@ -201,21 +192,21 @@ class EntryExpander(Struct):
             )
         return people
 
-    def _from_file(self, reference: Json, places: EntrySourceMap, path: KeyPath) -> Seq | None:
+    def _from_file(self, reference: EntrySourceMap) -> Seq | None:
         try:
-            return self.tables.people(cast(Map, reference), path, places)
+            return self.tables.people(reference)
         except ProblemsFound as wrong:
             self.reporter.problems += wrong.problems
             self.reporter.refused += 1
             return None
 
-    def _put_window(self, node: Json, path: KeyPath, places: EntrySourceMap) -> None:
+    def _put_window(self, holder: EntrySourceMap, *, is_item: bool = False) -> None:
         """Replace the `window: NAME` of an entry or item by the times of the window, each located there.
 
         Refuse a window that is unknown or invalid, or used together with a time.
         """
-        at = node.mark("window") if isinstance(node, Map) else None
-        if at is None or not isinstance(node, Map):  # an alias may have brought it in twice
+        node = cast(Map, holder.value)
+        if "window" not in node:
             return
         times = properties(self.shapes["windows"].schema)
         own = next((key for key in times if key in node), None)
@@ -223,46 +214,41 @@ class EntryExpander(Struct):
             self.reporter.refuse(
                 "manifest/together",
                 f"window and {own} exclude each other",
-                places.key(*path[:-1], own),
+                holder.key(own),
                 "Keep one of them.",
             )
-        elif (window := self._find("windows", str(node["window"]), places.at(*path))) is not None:
-            written = {pair[0]: pair for pair in cast(Map, window.value).pairs()}
+        elif (window := self._find("windows", str(node["window"]), holder.at("window"))) is not None:
+            written, place = {pair[0]: pair for pair in cast(Map, window.value).pairs()}, holder.place("window")
             put = [written[key] for key in times if key in written]
-            if path[:-1]:
+            if is_item:
                 # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
-                put += [(key, None, (node.source, at), (node.source, at)) for key in times if key not in written]
-            node.become(replaced(node, "window", put))
+                put += [(key, None, place, place) for key in times if key not in written]
+            node.put("window", put)
 
-    def _with_conditions(self, body: Map, places: EntrySourceMap) -> Map:
+    def _with_conditions(self, entry: EntrySourceMap) -> Map:
         """Return the entry with its conditions written out, without `use` and `except`."""
+        body = cast(Map, entry.value)
         own = cast("list[Map]", body.get("conditions", []))
         if "use" not in body and not any("except" in condition for condition in own):
             return body
-        expanded = self._written_out(own, places, "conditions")
+        expanded = self._written_out(entry.below("conditions"))
         uses = body.get("use", [])
         for number, name in enumerate(uses if isinstance(uses, list) else [uses]):
-            if (found := self._find("condition_sets", str(name), places.at("use", number))) is not None:
+            if (found := self._find("condition_sets", str(name), entry.at("use", number))) is not None:
                 # Conditions are combined with AND, so repeats add nothing.
                 known = {_sense(condition) for condition, _ in expanded}
-                expanded += [
-                    (condition, place)
-                    for condition, place in self._written_out(cast("list[Map]", found.value), found)
-                    if _sense(condition) not in known
-                ]
+                expanded += [pair for pair in self._written_out(found) if _sense(pair[0]) not in known]
         plain = body.without("use") if "conditions" in body else _renamed(body, "use", "conditions")
         plain["conditions"] = combine_items(expanded)
         return plain
 
-    def _written_out(self, conditions: Iterable[Map], places: EntrySourceMap, *at: str) -> list[tuple[Map, Place]]:
-        """Return the conditions of an entry or a set without `except`, each with its place there."""
-        return [
-            (self._plain(condition, places, (*at, number)), places.place(*at, number))
-            for number, condition in enumerate(conditions)
-        ]
+    def _written_out(self, conditions: EntrySourceMap) -> list[tuple[Map, Place]]:
+        """Return the conditions of an entry or a set, if any, without `except`, each with its place there."""
+        return [(self._plain(one), one.place()) for _, one in conditions.parts()]
 
-    def _plain(self, condition: Map, places: EntrySourceMap, path: KeyPath) -> Map:
-        """Return the condition with `except` replaced by `choices`."""
+    def _plain(self, place: EntrySourceMap) -> Map:
+        """Return the condition at a place with `except` replaced by `choices`."""
+        condition = cast(Map, place.value)
         if "except" not in condition:
             return condition
         name = str(condition["field"])
@@ -272,11 +258,11 @@ class EntryExpander(Struct):
             self.reporter.refuse(
                 "manifest/together",
                 "choices and except exclude each other",
-                places.key(*path, "except"),
+                place.key("except"),
                 "Keep one of them.",
             )
         elif known is not None:
-            return self._but(condition, known, places, (*path, "except"))
+            return self._but(place, known)
         elif self.undeclared.may_have_field(name):
             self.reporter.refused += 1  # an error of its declaration says so already
         else:
@@ -286,21 +272,22 @@ class EntryExpander(Struct):
             self.reporter.refuse(
                 "reference/except",
                 f"except: the field {quote_name(name)} is {why}",
-                places.at(*path, "field"),
+                place.at("field"),
                 "List all its choices where it is declared, or write the choices here.",
             )
         return condition
 
-    def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
-        """Return the condition with all choices except those it lists."""
-        name, whole = quote_name(str(condition["field"])), places.place(*path)
+    def _but(self, place: EntrySourceMap, known: tuple[str, ...]) -> Map:
+        """Return the condition at a place with all choices except those it lists."""
+        condition = cast(Map, place.value)
+        name, whole = quote_name(str(condition["field"])), place.place("except")
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition["except"])]
         for number, item in enumerate(excluded):
             if item not in known:
                 self.reporter.refuse(
                     "reference/unknown-choice",
                     f"except: the field {name} has no choice {quote_name(item)}",
-                    places.at(*path, number),
+                    place.at("except", number),
                     " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)])),
                 )
         left = [one for one in known if one not in excluded]
@@ -308,11 +295,11 @@ class EntryExpander(Struct):
             self.reporter.refuse(
                 "reference/except",
                 f"except: no choice of the field {name} is left",
-                places.key(*path),
+                place.key("except"),
                 "Keep one, or remove the condition.",
             )
         plain = _renamed(condition, "except", "choices")
-        plain["choices"] = combine_items((one, whole) for one in left)
+        plain["choices"] = combine_items([(one, whole) for one in left])
         return plain
 
 

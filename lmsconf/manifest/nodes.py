@@ -152,11 +152,12 @@ class Map(_Located, dict[str, Json]):
         """Return the mapping with other values, at the same positions."""
         return Map(self.source, values, self.marks)
 
-    def become(self, other: Map) -> None:
-        """Take the pairs of another mapping and their positions in place of its own."""
+    def put(self, key: str, pairs: Sequence[Pair]) -> None:
+        """Put pairs in place of the one with that key; each pair keeps its source position."""
+        whole = combine_pairs([new for own in self.pairs() for new in (pairs if own[0] == key else [own])])
         self.clear()
-        self.update(other)
-        self.source, self.marks = other.source, other.marks
+        self.update(whole)
+        self.source, self.marks = whole.source, whole.marks
 
     def without(self, *keys: str) -> Map:
         """Return the mapping without some keys; all other parts keep their positions."""
@@ -194,29 +195,24 @@ class Seq(_Located, list[Json]):
         return self.marks[step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
-def combine_items(items: Iterable[tuple[Json, Place]]) -> Seq:
+def combine_items(items: Sequence[tuple[Json, Place]]) -> Seq:
     """Build a list whose items have unrelated places."""
-    listed = list(items)
-    return Seq(CombinedSource(places=[place for _, place in listed]), [item for item, _ in listed], range(len(listed)))
+    return Seq(CombinedSource(places=[place for _, place in items]), [item for item, _ in items], range(len(items)))
 
 
 def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
-    return _combine_pairs({pair[0]: pair for pair in (*base.pairs(), *other.pairs())}.values())
+    return combine_pairs({pair[0]: pair for pair in (*base.pairs(), *other.pairs())}.values())
 
 
-def replaced(node: Map, key: str, pairs: Sequence[Pair]) -> Map:
-    """Return a mapping with pairs in place of the one with that key; each pair keeps its source position."""
-    return _combine_pairs([new for own in node.pairs() for new in (pairs if own[0] == key else [own])])
-
-
-def _combine_pairs(pairs: Collection[Pair]) -> Map:
+def combine_pairs(pairs: Collection[Pair]) -> Map:
+    """Build a mapping whose pairs have unrelated places."""
     places = [place for _, _, *both in pairs for place in both]
     return Map(CombinedSource(places=places), {key: value for key, value, *_ in pairs}, range(len(places)))
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):
-    """SourceMap of one entry or document: its value and its position; locations are looked up on demand.
+    """SourceMap of one entry or document, or of a part of it: its value and its position; locations on demand.
 
     each: the values of `for_each` of which the entry is a copy.
     """
@@ -227,12 +223,32 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
     each: str = ""
 
     def of(self, node: Json) -> EntrySourceMap:
-        """Return the locations of `node`, which the entry was expanded to."""
+        """Return the locations of `node`, which the value was expanded to."""
         return EntrySourceMap(node, self.source, self.mark, self.each)
+
+    def below(self, *path: str | int) -> EntrySourceMap:
+        """Return the value at `path`; None, at the position of its nearest ancestor that has one, if there is none."""
+        here = self
+        for step in path:
+            node = here.value
+            at = node.mark(step) if isinstance(node, Map | Seq) else None
+            if at is None or not isinstance(node, Map | Seq):
+                return here.of(None)
+            value = node[step]  # type: ignore[index]  # a step with a mark exists
+            here = EntrySourceMap(value, node.source, at, self.each)
+        return here
+
+    def parts(self) -> list[tuple[str | int, EntrySourceMap]]:
+        """Return each key of a mapping, or index of a list, with the value there; nothing for another value."""
+        if not isinstance(self.value, Map | Seq):
+            return []
+        source, each = self.value.source, self.each
+        return [(step, EntrySourceMap(part, source, at, each)) for step, part, at in self.value.parts()]
 
     def place(self, *path: str | int) -> Place:
         """Return the place of the value at `path`, or of its nearest ancestor that has one."""
-        return self._walk(path)[1:]
+        here = self.below(*path)
+        return here.source, here.mark
 
     def at(self, *path: str | int) -> SourceLocation:
         """Return the location of the value at `path`, or of its nearest ancestor that has one."""
@@ -241,52 +257,41 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
 
     def key(self, *path: str | int) -> SourceLocation:
         """Return the location of the last key of `path`; of its value if that is a list item."""
-        node = self._walk(path[:-1])[0]
+        node = self.below(*path[:-1]).value
         if not isinstance(node, Map) or path[-1] not in node:
             return self.at(*path)
         return replace(node.source.where(cast(Mark, node.mark(path[-1], 0))), each=self.each)
-
-    def written(self, *path: str | int) -> str:
-        """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
-        word = _WORD.match(self.rest(*path))
-        return word[1] if word else ""
-
-    def variable(self, value: Json, *path: str | int) -> Json:
-        """Return the value, which is that at `path`, as variables have it: a number is text, as the file spells it.
-
-        A number behind an alias is text as JSON spells it.
-        """
-        match value:
-            case list():
-                return [self.variable(item, *path, number) for number, item in enumerate(value)]
-            case str() | bool():
-                return value
-        spelt = self.written(*path)
-        # For an alias, the file spells only the alias's name.
-        return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(value)
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""
         source, mark = self.place(*path)
         return source.rest(mark)
 
+    def written(self, *path: str | int) -> str:
+        """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
+        word = _WORD.match(self.rest(*path))
+        return word[1] if word else ""
+
+    def variable(self) -> Json:
+        """Return the value as variables have it: a number is text, as the file spells it.
+
+        A number behind an alias is text as JSON spells it.
+        """
+        match self.value:
+            case list():
+                return [part.variable() for _, part in self.parts()]
+            case str() | bool():
+                return self.value
+        spelt = self.written()
+        # For an alias, the file spells only the alias's name.
+        return spelt if spelt.startswith(tuple("+-.0123456789")) else json.dumps(self.value)
+
     def find(self, text: str, *path: str | int) -> SourceLocation:
         """Return the location of the text `text` at or below `path`; of `path` itself if it is not found."""
-        node = self._walk(path)[0]
+        node = self.below(*path).value
         if not isinstance(node, Map | Seq):
             return self.at(*path)
         return self.at(*path, *(node.trails.get(text) or node.trails.get(casefold_name(text), ())))
-
-    def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
-        """Return the value at `path`, or None where the path ends early, and the position of the last step found."""
-        node, source, at = self.value, self.source, self.mark
-        for step in path:
-            step_mark = node.mark(step) if isinstance(node, Map | Seq) else None
-            if step_mark is None or not isinstance(node, Map | Seq):
-                return None, source, at
-            source, at = node.source, step_mark
-            node = node[step]  # type: ignore[index]  # a step with a mark exists
-        return node, source, at
 
 
 def node_texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:

@@ -93,10 +93,10 @@ def _pairs(
 
 
 def shape_problems(
-    shape: SchemaValidator, value: Json, places: EntrySourceMap, within: str = "", *, area: str = "manifest"
+    shape: SchemaValidator, places: EntrySourceMap, within: str = "", *, area: str = "manifest"
 ) -> list[Problem]:
     """Return the problems of a value against a schema; within and area: as in `problems_of`."""
-    findings = shape.validate(value)
+    findings = shape.validate(places.value)
     if not findings:
         return []
     from lmsconf.manifest.schema_messages import problems_of  # only for a problem
@@ -213,7 +213,7 @@ def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
     ]
 
 
-def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
+def unknown_workspace_problems(places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
     """Warn about workspaces that an entry names and the project does not have.
 
     The entry would apply to no workspace, or its `id` would be unused.
@@ -221,7 +221,7 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
     if known is None:
         return
     for key in ("only_in", "id"):
-        value = body.get(key)
+        value = members(places.value).get(key)
         for name in cast("Iterable[str]", value) if isinstance(value, list | dict) else ():
             if name not in known:
                 yield Problem(

@@ -24,16 +24,8 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, Kind
 from lmsconf.manifest import schema_code
 from lmsconf.manifest.file_set import MANIFEST_SCHEMA
-from lmsconf.manifest.nodes import (
-    FOR_EACH,
-    SET_SECTIONS,
-    EntrySourceMap,
-    EscapedText,
-    KeyPath,
-    Map,
-    Seq,
-)
-from lmsconf.model.canonical_json import Json, members
+from lmsconf.manifest.nodes import FOR_EACH, SET_SECTIONS, EntrySourceMap, EscapedText, KeyPath, Map, Seq
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.control_characters import FORBIDDEN
 from lmsconf.support.files import read_schema
 
@@ -146,6 +138,11 @@ class SchemaFinding(Struct, frozen=True):
     value: Json
     schema: Schema
     union_branches: tuple[Schema, ...] = ()
+
+    @property
+    def is_item(self) -> bool:
+        """Whether the rejected value is an item of a list."""
+        return bool(self.path) and isinstance(self.path[-1], int)
 
 
 class SchemaValidator(Struct, dict=True):
@@ -418,10 +415,11 @@ def has_sections(document: EntrySourceMap) -> bool:
     return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 
 
-def entry_lists(document: Json) -> Iterator[tuple[Section, Seq]]:
+def entry_lists(document: EntrySourceMap) -> Iterator[tuple[Section, EntrySourceMap]]:
     """Yield the lists of entries in one document, each with its section."""
     sections = sections_by_path()
-    for key, value in members(document).items():
-        below: list[tuple[KeyPath, Json]] = [((ABSENT, name), items) for name, items in members(value).items()]
-        lists = below if key == ABSENT else [((key,), value)]
-        yield from ((sections[path], items) for path, items in lists if path in sections and isinstance(items, Seq))
+    for key, part in document.parts():
+        lists = [((ABSENT, name), items) for name, items in part.parts()] if key == ABSENT else [((key,), part)]
+        for path, items in lists:
+            if path in sections and isinstance(items.value, Seq):
+                yield sections[path], items

@@ -41,10 +41,10 @@ def path_label(path: KeyPath) -> str:
     return keys or "this"
 
 
-def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
+def _at_value(finding: SchemaFinding, here: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
     """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
-    message = f"{path_label(finding.path)} {rest}"
-    return (code, message, None if hint is None else str(hint), places.at(*finding.path))
+    shown = None if hint is None else str(hint)
+    return (code, f"{path_label(finding.path)} {rest}", shown, here.at())
 
 
 def _shown(value: Json) -> str:
@@ -71,27 +71,27 @@ def problems_of(
             source=where,
             address=address,
         )
-        for code, message, hint, where in _WORDINGS[finding.keyword](finding, places)
+        for code, message, hint, where in _WORDINGS[finding.keyword](finding, places.below(*finding.path))
     )
 
 
-def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _unknown(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     known = properties(finding.schema)
     patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
     return (
-        _unknown_key(key, value, known, finding, places)
+        _unknown_key(key, value, known, finding, here)
         for key, value in members(finding.value).items()
         if key not in known and not any(re.search(pattern, key) for pattern in patterns)
     )
 
 
-def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _missing(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     for key in cast("list[str]", finding.keyword_value):
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {path_label(finding.path)}" if finding.path else ""
             about = property_schema(finding.schema, key).get("description")
             hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
-            yield ("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+            yield ("missing", f"{key} is missing{inside}", hint, here.at())
 
 
 def _lowercased(sentence: str) -> str:
@@ -99,16 +99,16 @@ def _lowercased(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
-def _choice(finding: SchemaFinding, places: EntrySourceMap) -> list[_Draft]:
+def _choice(finding: SchemaFinding, here: EntrySourceMap) -> list[_Draft]:
     values = finding.keyword_value if isinstance(finding.keyword_value, list) else [finding.keyword_value]
     if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
-        return [_mistyped(finding, [finding.schema], places)]
+        return [_mistyped(finding, [finding.schema], here)]
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
     near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
     wanted = join_words(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
     hint = near or _of_choice(finding, others)
-    return [_at_value(finding, places, "value", f"must be {wanted}, and is {_shown(finding.value)}", hint)]
+    return [_at_value(finding, here, "value", f"must be {wanted}, and is {_shown(finding.value)}", hint)]
 
 
 def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
@@ -131,44 +131,43 @@ _LIMITS: Final = {
 }
 
 
-def _limit(finding: SchemaFinding, places: EntrySourceMap) -> Iterable[_Draft]:
+def _limit(finding: SchemaFinding, here: EntrySourceMap) -> Iterable[_Draft]:
     """A number, or the size of a list or a text, beyond a limit; a list without any items is empty."""
     value = finding.value
     if value == []:
-        return _empty(finding, places)
+        return _empty(finding, here)
     size = f"{len(value):,}" if isinstance(value, list | str) else value
     rest = _LIMITS[finding.keyword].format(finding.keyword_value, size)
     if isinstance(value, str):
-        return [_at_value(finding, places, "too-long", rest, "Write a shorter one.")]
-    return [_at_value(finding, places, "value", rest, finding.schema.get("description"))]
+        return [_at_value(finding, here, "too-long", rest, "Write a shorter one.")]
+    return [_at_value(finding, here, "value", rest, finding.schema.get("description"))]
 
 
-def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _empty(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
-    is_item = finding.path and isinstance(finding.path[-1], int)
     yield _at_value(
         finding,
-        places,
+        here,
         "empty",
         f"is an empty {noun}",
-        "Fill it, or remove the item." if is_item else f"Fill it{_ending_if_optional(finding)}",
+        "Fill it, or remove the item." if finding.is_item else f"Fill it{_ending_if_optional(finding)}",
     )
 
 
-def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _no_name(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     if finding.keyword_value == NAME:
-        yield _unfit(finding.value, path_label(finding.path), places.at(*finding.path))
+        yield _unfit(finding.value, path_label(finding.path), here.at())
     else:
         held = forbidden_character(finding.value, str(finding.keyword_value)) or " "
-        yield _at_value(finding, places, "character", f"holds the control character U+{ord(held):04X}", "Remove it.")
+        yield _at_value(finding, here, "character", f"holds the control character U+{ord(held):04X}", "Remove it.")
 
 
-def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _no_key(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
-    label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
+    label, where = f"a key of {path_label(finding.path)}", here.key(key)
     match schema:
         case {"enum": [*known]}:
-            yield _unknown_key(key, {}, dict.fromkeys(map(str, known)), finding, places)
+            yield _unknown_key(key, {}, dict.fromkeys(map(str, known)), finding, here)
         case {"pattern": _}:
             yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
         case _:
@@ -184,22 +183,21 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
     return ("character", f"{name} holds {held}", hint, where)
 
 
-def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _pattern(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     hint = (
         suggestions.suggest_date(finding.schema, str(finding.value))
         or _several(finding)
         or _email_inside(finding)
         or finding.schema.get("description")
     )
-    yield _at_value(finding, places, "value", f"cannot be {_shown(finding.value)}", hint)
+    yield _at_value(finding, here, "value", f"cannot be {_shown(finding.value)}", hint)
 
 
 def _several(finding: SchemaFinding) -> str | None:
     """Return the hint for an item that contains several values, each of which is valid."""
     items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
     fits = re.compile(str(finding.schema["pattern"]))
-    is_item = finding.path and isinstance(finding.path[-1], int)
-    are_several = is_item and len(items) > 1 and all(map(fits.search, items))
+    are_several = finding.is_item and len(items) > 1 and all(map(fits.search, items))
     return f"Put a comma between them: {', '.join(items)}." if are_several else None
 
 
@@ -214,35 +212,35 @@ def _unknown_key(
     value: Json,
     known: Mapping[str, Json],
     finding: SchemaFinding,
-    places: EntrySourceMap,
+    here: EntrySourceMap,
     hint: str | None = None,
 ) -> _Draft:
     inside = f" in {path_label(finding.path)}" if finding.path else ""
     hint = hint or suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
-    return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
+    return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, here.key(key))
 
 
-def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
+def _mistyped(finding: SchemaFinding, branches: list[Schema], here: EntrySourceMap) -> _Draft:
     """A value of the wrong type, with what to write instead where that can be derived."""
     value, wanted = finding.value, f"must be {join_words(_accepted(branches))}"
     if value is None:
-        return _nothing(finding, branches, places)
+        return _nothing(finding, branches, here)
     if finding.schema.get("x-secret"):
-        return _at_value(finding, places, "type", wanted, finding.schema["description"])
+        return _at_value(finding, here, "type", wanted, finding.schema["description"])
     time = suggestions.DATE if finding.schema.get("x-time") else None
     if isinstance(value, dict | list | str):
         actual = f"{_shown(value)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
         return _at_value(
             finding,
-            places,
+            here,
             "type",
             f"{wanted}, and {actual}",
             (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches),
         )
-    word = shorten(places.written(*finding.path))
+    word = shorten(here.written())
     return _at_value(
         finding,
-        places,
+        here,
         "type",
         f"{wanted}, and {word} is {_sort(value)}",
         time or _in_quotes(word, branches) or suggestions.suggest_replacement(value, branches, word),
@@ -259,17 +257,17 @@ def _in_quotes(word: str, branches: list[Schema]) -> str | None:
     return f'Write "{word}" with the quotes.'
 
 
-def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
+def _nothing(finding: SchemaFinding, branches: list[Schema], here: EntrySourceMap) -> _Draft:
     """Null, or no value after the colon, where null is not accepted."""
-    word, key = shorten(places.written(*finding.path)), finding.path[-1] if finding.path else None
+    word, key = shorten(here.written()), finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
     may_be_empty = "array" in types_of_branches(branches) and not _filled(finding.schema)
-    is_item, end, is_time = isinstance(key, int), _ending_if_optional(finding), finding.schema.get("x-time")
+    end, is_time = _ending_if_optional(finding), finding.schema.get("x-time")
     nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
     hints = (
-        (is_item and not word, "Remove the dash."),
-        (is_item and quoted, f'Write "{word}" with the quotes, or remove the item.'),
-        (is_item, "Remove the item."),
+        (finding.is_item and not word, "Remove the dash."),
+        (finding.is_item and quoted, f'Write "{word}" with the quotes, or remove the item.'),
+        (finding.is_item, "Remove the item."),
         (finding.schema.get("const") is True, _only_true(key)),
         (key is None and word, "Remove it."),
         (key is None, "Write its content, or remove it."),
@@ -277,7 +275,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
         (may_be_empty, f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'),
         (True, f"Give it a value{end}"),
     )
-    return _at_value(finding, places, "null", "has no value", next(hint for holds, hint in hints if holds))
+    return _at_value(finding, here, "null", "has no value", next(hint for holds, hint in hints if holds))
 
 
 def _ending_if_optional(finding: SchemaFinding) -> str:
@@ -290,20 +288,20 @@ def _filled(schema: Mapping[str, Json]) -> bool:
     return bool(schema.get("minItems")) or any(_filled(branch) for branch in branches_of(schema))
 
 
-def _union(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _union(finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     """A value for which no branch of a union is certain: a type that none has, or keys of no or several branches."""
     branches = cast("list[Schema]", finding.keyword_value)
     if all("required" in branch and "properties" not in branch for branch in branches):
         yield _needs_one(
-            finding, [identifying_keys(branch)[0] for branch in branches], properties(finding.schema), places
+            finding, [identifying_keys(branch)[0] for branch in branches], properties(finding.schema), here
         )
     elif isinstance(finding.value, dict) and "object" in types_of_branches(branches):
-        yield from _unmeant(branches, finding, places)
+        yield from _unmeant(branches, finding, here)
     else:
-        yield _mistyped(finding, branches, places)
+        yield _mistyped(finding, branches, here)
 
 
-def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+def _unmeant(branches: list[Schema], finding: SchemaFinding, here: EntrySourceMap) -> Iterator[_Draft]:
     """A mapping whose keys fit no branch of a union, or several."""
     value = cast("dict[str, Json]", finding.value)
     mappings = [branch for branch in branches if "properties" in branch]
@@ -314,21 +312,20 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     if strange:
         for key in strange:
             hint = suggestions.suggest_text_for_mapping(key, value, branches)
-            yield _unknown_key(key, value[key], known, finding, places, hint)
+            yield _unknown_key(key, value[key], known, finding, here, hint)
     elif both:
-        is_item = finding.path and isinstance(finding.path[-1], int)
-        hint = "Write one item for each." if is_item else "Keep one of them."
-        yield ("together", f"{' and '.join(both)} exclude each other", hint, places.key(*finding.path, both[1]))
+        hint = "Write one item for each." if finding.is_item else "Keep one of them."
+        yield ("together", f"{' and '.join(both)} exclude each other", hint, here.key(both[1]))
     else:
-        yield _needs_one(finding, telling, known, places)
+        yield _needs_one(finding, telling, known, here)
 
 
-def _needs_one(finding: SchemaFinding, keys: list[str], known: Mapping[str, Json], places: EntrySourceMap) -> _Draft:
+def _needs_one(finding: SchemaFinding, keys: list[str], known: Mapping[str, Json], here: EntrySourceMap) -> _Draft:
     """One of several keys is required; the hint shows the first of them, with the form of its value."""
     is_list = types_of_schema(cast(Schema, known.get(keys[0], {}))) == {"array"}
     return _at_value(
         finding,
-        places,
+        here,
         "missing",
         f"needs {join_words(keys)}",
         f"Write one of them, such as {keys[0]}: {'[…]' if is_list else '…'}.",
@@ -363,7 +360,7 @@ def _accepted_by(branch: Schema) -> Iterable[str]:
 
 _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterable[_Draft]]]] = {
     "additionalProperties": _unknown,
-    "type": lambda finding, places: [_mistyped(finding, [finding.schema], places)],
+    "type": lambda finding, here: [_mistyped(finding, [finding.schema], here)],
     "union": _union,
     "required": _missing,
     "enum": _choice,

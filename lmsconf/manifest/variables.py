@@ -32,7 +32,7 @@ from lmsconf.manifest.nodes import (
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, Section, for_each_validator
 from lmsconf.manifest.yaml_reader import too_long_text
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.control_characters import LONGEST
 from lmsconf.model.names import did_you_mean
 
@@ -172,31 +172,34 @@ class Variables(Struct):
                 )
         return shown
 
-    def fitting(
-        self, node: Json, source: Source, at: Mark, shape: SchemaValidator, within: str
-    ) -> EntrySourceMap | None:
-        """Return a value with its variables substituted, and its locations; None after reporting what is wrong."""
+    def substituted(self, whole: EntrySourceMap) -> tuple[EntrySourceMap, bool]:
+        """Return a value with its variables substituted, and whether all could be. Raises ProblemsFound."""
         before = self.reporter.refused
-        whole = self.substitute(node, source, at)
-        if self.reporter.refused != before:
+        value = self.substitute(whole.value, whole.source, whole.mark)
+        return EntrySourceMap(value, whole.source, whole.mark, self.each), self.reporter.refused == before
+
+    def fitting(self, whole: EntrySourceMap, shape: SchemaValidator, within: str) -> EntrySourceMap | None:
+        """Return a value with its variables substituted; None after reporting what is wrong."""
+        places, is_complete = self.substituted(whole)
+        if not is_complete:
             return None
-        places = EntrySourceMap(whole, source, at)
-        wrong = shape_problems(shape, whole, places, within)
+        wrong = shape_problems(shape, places, within)
         self.reporter.problems += wrong
         return None if wrong else places
 
-    def expand_entry(self, section: Section, item: Json, source: Source, at: Mark) -> Iterator[Entry]:
+    def expand_entry(self, section: Section, item: EntrySourceMap) -> Iterator[Entry]:
         """Yield the entries that one entry expands to. Raises ProblemsFound beyond the limits of expansion."""
-        if not isinstance(item, Map) or FOR_EACH not in item:
-            yield self._entry(section, item, source, at)
+        body = item.value
+        if not isinstance(body, Map) or FOR_EACH not in body:
+            yield Entry(section, *self.substituted(item))
             return
-        plain = item.without(FOR_EACH)
-        places = self.fitting(item.without(*plain), source, at, for_each_validator(), section.name)
+        plain = body.without(FOR_EACH)
+        places = self.fitting(item.of(body.without(*plain)), for_each_validator(), section.name)
         if places is None:
             return
-        lists = cast("Mapping[str, Map]", places.value)[FOR_EACH]
-        wanted = {name: cast("list[Json]", places.variable(values, FOR_EACH, name)) for name, values in lists.items()}
-        fault = self._fault(wanted, plain, places)
+        lists = places.below(FOR_EACH)
+        wanted = {name: cast("list[Json]", lists.below(name).variable()) for name in members(lists.value)}
+        fault = next(self._faults(wanted, plain, lists), None)
         if fault is not None:
             self.reporter.problems.append(fault)
             return
@@ -214,49 +217,42 @@ class Variables(Struct):
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            entry = replace(self, values={**self.values, **chosen}, each=each)._entry(section, plain, source, at)
+            copied = replace(self, values={**self.values, **chosen}, each=each)
+            entry = Entry(section, *copied.substituted(item.of(plain)))
             yield entry
             if not entry.is_complete:
                 return
 
-    def _entry(self, section: Section, item: Json, source: Source, at: Mark) -> Entry:
-        before = self.reporter.refused
-        body = self.substitute(item, source, at)
-        return Entry(section, body, EntrySourceMap(body, source, at, self.each), self.reporter.refused == before)
+    def _faults(self, wanted: Mapping[str, Sequence[Json]], plain: Map, lists: EntrySourceMap) -> Iterator[Problem]:
+        """Yield why an entry is not expanded; nothing if it can be.
 
-    def _fault(self, wanted: Mapping[str, Sequence[Json]], plain: Map, places: EntrySourceMap) -> Problem | None:
-        """Return why an entry is not expanded; None if it can be.
-
-        wanted: the values of each name. plain: the entry without its `for_each`.
+        wanted: the values of each name. plain: the entry without its `for_each`. lists: that.
         """
         found = chain.from_iterable(_VARIABLE.findall(text) for text, _ in node_texts(plain))
         used = {name.strip() for escaped, name, _ in found if not escaped}
         for name, values in wanted.items():
-            at = places.key(FOR_EACH, name)
             if name in self.values:
-                return Problem(
+                yield Problem(
                     code="for_each/taken",
                     message=f"for_each: $({name}) is a variable of the project file already",
                     hint="Choose another name here.",
-                    source=at,
+                    source=lists.key(name),
                 )
             if not values:
-                return Problem(
+                yield Problem(
                     code="for_each/empty",
                     message=f"for_each: {name} has no values, so this entry expands to nothing",
                     severity=Severity.NOTE,
                     hint="Remove the entry.",
-                    source=at,
+                    source=lists.key(name),
                 )
-        for name in wanted:
-            if name not in used:
-                return Problem(
-                    code="for_each/unused",
-                    message=f"for_each: this entry does not use $({name})",
-                    hint="Without it all entries would be equal. Use it in the name, or remove it from for_each.",
-                    source=places.key(FOR_EACH, name),
-                )
-        return None
+        for name in (one for one in wanted if one not in used):
+            yield Problem(
+                code="for_each/unused",
+                message=f"for_each: this entry does not use $({name})",
+                hint="Without it all entries would be equal. Use it in the name, or remove it from for_each.",
+                source=lists.key(name),
+            )
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
@@ -268,22 +264,26 @@ def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
 
 
 class Entry(Struct, frozen=True):
-    """An entry of a section, after expansion of variables and `for_each`.
+    """An entry of a section, after expansion of variables and `for_each`, with its locations.
 
     is_complete: all its variables are defined. is_part: without the keys that do not fit its schema, so it is checked
     and not planned. layer: the index of its folder, 0 for the first.
     """
 
     section: Section
-    body: Json
     places: EntrySourceMap
     is_complete: bool = True
     is_part: bool = False
     layer: int = 0
 
-    def of(self, body: Map) -> Entry:
+    @property
+    def body(self) -> Json:
+        """Its value."""
+        return self.places.value
+
+    def of(self, body: Json) -> Entry:
         """Return the entry with `body`, to which it was expanded."""
-        return replace(self, body=body, places=self.places.of(body))
+        return replace(self, places=self.places.of(body))
 
 
 def display_value(value: Json) -> str:

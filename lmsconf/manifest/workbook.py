@@ -22,9 +22,9 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, pr
 from lmsconf.manifest.csv_tables import (
     WORKBOOK_ENDINGS,
     WORKBOOK_STARTS,
+    CellSource,
     Table,
     TableFault,
-    WorkbookPositions,
     forbidden_character_found,
     table_of,
 )
@@ -70,8 +70,8 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
                     _SMALLER,
                     found.name,
                 )
-            positions = WorkbookPositions(path, found.name)
-            return _table(positions, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
+            source = CellSource(path, sheet=found.name)
+            return _table(source, found.to_python(skip_empty_area=False), found.merged_cell_ranges or ())
     except (CalamineError, ValueError, OverflowError, OSError) as error:
         raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error
     except BaseException as error:
@@ -176,7 +176,7 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
     )
 
 
-def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
+def _table(source: CellSource, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
     rows = [
         (line, tuple(normalize_name(_text(cell).strip()) for cell in cells))
         for line, cells in enumerate(values, start=1)
@@ -184,12 +184,12 @@ def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Seq
     for line, texts in rows:
         for column, text in enumerate(texts):
             if forbidden := FORBIDDEN.search(text):
-                raise forbidden_character_found(forbidden[0], sheet.where(line, column))
-    table = table_of(sheet, "sheet", [row for row in rows if any(row[1])])
-    return replace(table, faults=tuple(_merged(table, sheet, merged)))
+                raise forbidden_character_found(forbidden[0], source.cell(line, column))
+    table = table_of(source, "sheet", [row for row in rows if any(row[1])])
+    return replace(table, faults=tuple(_merged(table, merged)))
 
 
-def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) -> Iterator[TableFault]:
+def _merged(table: Table, ranges: Sequence[_Range]) -> Iterator[TableFault]:
     """Yield the merged cells between the header and the last value: of each range only the first cell has a value."""
     last = table.rows[-1][0] if table.rows else table.header
     for (top, left), (bottom, right) in ranges:
@@ -202,7 +202,7 @@ def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) ->
                     code="table/cell",
                     message=f"the cells {span} are merged, and only the first has a value",
                     hint="Unmerge them, and fill in each cell.",
-                    source=sheet.where(top + 1, left),
+                    source=table.source.cell(top + 1, left),
                 ),
             )
 

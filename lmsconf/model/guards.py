@@ -22,11 +22,6 @@ from lmsconf.model.plan import SettingChange
 
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
-
-SETTLE: Final = 30.0
-"""Seconds to look for the effect of a write whose response was lost, where no project file sets them."""
-VALID_FOR: Final = timedelta(days=7)
-"""How long a plan can be applied, where no project file sets it."""
 UNKNOWN: Final = "unknown"
 """The number of a consent to an unknown total: `answers=unknown`."""
 
@@ -123,6 +118,27 @@ GUARD_TABLE: Final[Mapping[str, Guard]] = {
 }
 """The guards by name, in the order in which they are shown."""
 GUARDS: Final = tuple(GUARD_TABLE)
+DEFAULTS: Final[Mapping[str, Json]] = {
+    "manifests": "manifests",
+    "people.unknown": "error",
+    "people.create": False,
+    **{f"guards.{name}": cast(Json, to_builtins(guard.limit)) for name, guard in GUARD_TABLE.items()},
+    "guards.min_admins": 2,
+    **{code: rule.level.value for code, rule in RULES.items()},
+    "ignore": [],
+    "settle": 30.0,
+    "plans.valid_for": 7 * 86_400.0,
+    "runs.keep": 50,
+    "lock": False,
+    "lock.lease": 15 * 60.0,
+    "waves": [],
+    "max_failures": 0,
+}
+"""Path → default of each setting of the project file, as `schemas/project.schema.json` says it; durations in seconds.
+
+settle: how long to look for the effect of a write whose response was lost. plans.valid_for: how long a plan can be
+applied. lock.lease: how long a lock holds without being renewed.
+"""
 
 
 class GuardLimits(Struct, frozen=True, kw_only=True):
@@ -136,7 +152,7 @@ class GuardLimits(Struct, frozen=True, kw_only=True):
         default_factory=lambda: {name: guard.limit for name, guard in GUARD_TABLE.items()}
     )
     protect: tuple[tuple[str, ...], ...] = ()
-    min_admins: int = 2
+    min_admins: int = cast(int, DEFAULTS["guards.min_admins"])
 
     def stricter(self, other: GuardLimits) -> GuardLimits:
         """Return the stricter of each pair of limits, with everything that either protects."""
@@ -215,8 +231,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     skip_unknown: bool = False
     create_people: bool = False
     ignore: tuple[str, ...] = ()
-    settle: float = SETTLE
-    valid_for: timedelta = VALID_FOR
+    settle: float = cast(float, DEFAULTS["settle"])
+    valid_for: timedelta = timedelta(seconds=cast(float, DEFAULTS["plans.valid_for"]))
     additive: bool = False
     only: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
@@ -276,15 +292,6 @@ def _patterns(patterns: Iterable[str]) -> list[Json]:
 IN_USE: Final = "dialect.custom-fields.in-use"
 _REFUSES_LESS: Final = {"removed-choice": 1, "never": 2}
 """What counts as a field in use → how much less it lets a plan refuse than `condition`, the default."""
-DEFAULTS: Final[Mapping[str, Json]] = {
-    **{f"guards.{name}": limit_to_json(guard.limit) for name, guard in GUARD_TABLE.items()},
-    "guards.min_admins": GuardLimits().min_admins,
-    "people.unknown": "error",
-    "people.create": False,
-    "settle": SETTLE,
-    **{code: rule.level.value for code, rule in RULES.items()},
-}
-"""Path → default of each setting that every plan reports where it is weaker than the default."""
 
 
 def diff_settings(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[SettingChange]:

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.guards import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
+from lmsconf.model.guards import DEFAULTS, GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.time_formats import read_zone
@@ -54,7 +54,6 @@ def suggest_address_pattern(pattern: str) -> str | None:
 
 
 ENV_WORKSPACE: Final = "env"
-DEFAULT_KEPT_RUNS: Final = 50
 
 
 class ProjectFile(Struct, frozen=True, kw_only=True):
@@ -72,18 +71,17 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     notes: list[Problem] = field(default_factory=list)
     leave_alone: tuple[str, ...] = ()
     waves: tuple[str, ...] = ()
-    max_failures: int = 0
+    max_failures: int = cast(int, DEFAULTS["max_failures"])
     fleet_guards: Mapping[str, int] = {}
 
     def mapping_at(self, *path: str) -> Mapping[str, Json]:
         """Return the mapping at `path`; empty if the file has none there."""
         return members(reduce(lambda node, step: members(node).get(step), path, cast(Json, self.body)))
 
-    def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
-        """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
-        node = self.mapping_at(*path[:-1]).get(path[-1], {})
-        items = node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node))
-        return (((*path, step), members(item)) for step, item in items)
+    def setting(self, path: str) -> Json:
+        """Return a setting of the whole project by its path, such as `lock.lease`; where there is none, its default."""
+        *above, key = path.split(".")
+        return self.mapping_at(*above).get(key, DEFAULTS[path])
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
@@ -117,9 +115,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         declared = {
-            name: self.places.variable(value, *path, "vars", name)
+            name: self.places.below(*path, "vars", name).variable()
             for path in _layer_paths(workspace)
-            for name, value in self.mapping_at(*path, "vars").items()
+            for name in self.mapping_at(*path, "vars")
         }
         return {**self.labels(workspace), **declared}
 
@@ -144,10 +142,11 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
         for path in _layer_paths(workspace):
-            for at, item in self.items_at(*path, "allow"):
-                guard, source = next(name for name in GUARDS if name in item), self.places.at(*at)
+            for _, place in self.places.below(*path, "allow").parts():
+                item = members(place.value)
+                guard = next(name for name in GUARDS if name in item)
                 number = {"number": None if item[guard] == UNKNOWN else item[guard]}
-                one = convert({**item, **number, "guard": guard, "source": source}, Consent)
+                one = convert({**item, **number, "guard": guard, "source": place.at()}, Consent)
                 if self._holds("project/consent-expired", f"allow: {guard}: {item[guard]}", one, today):
                     yield one
 
@@ -169,9 +168,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
     def drift_ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path in reversed(_layer_paths(workspace)):
-            for at, item in self.items_at(*path, "ignore"):
-                whole = {"until": None, **item, "source": self.places.at(*at)}
-                yield convert({**whole, "address": canonical_address_pattern(str(item["address"]))}, IgnoreRule)
+            for _, item in self.places.below(*path, "ignore").parts():
+                whole = {"until": None, **members(item.value), "source": item.at()}
+                yield convert({**whole, "address": canonical_address_pattern(str(whole["address"]))}, IgnoreRule)
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
         """Return the levels under `lint:` that hold on `today`; append a note for each that has expired.
@@ -179,9 +178,9 @@ class ProjectFile(Struct, frozen=True, kw_only=True):
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
         settings = {
-            str(at[-1]): convert({"until": None, **item, "source": self.places.key(*at)}, LintSetting)
+            name: convert({"until": None, **members(item), "source": self.places.key(*path, "lint", name)}, LintSetting)
             for path in _layer_paths(workspace)
-            for at, item in self.items_at(*path, "lint")
+            for name, item in self.mapping_at(*path, "lint").items()
         }
         return {
             code: one.level

@@ -16,15 +16,15 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.csv_tables import Table, TableSource, column_name, known_columns, named_cells
+from lmsconf.manifest.csv_tables import Table, column_name, known_columns, named_cells
 from lmsconf.manifest.entries_from_tables import TableFiles
 from lmsconf.manifest.file_set import PROJECT_FILE, PROJECT_SCHEMA, ManifestFileReader
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, merge_mappings
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Pair, combine_pairs, merge_mappings
 from lmsconf.manifest.problems import shape_problems
 from lmsconf.manifest.schema_check import SchemaValidator, written_out_schema
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names, quote_name
@@ -62,14 +62,14 @@ def read_project_file(root: Path) -> ProjectFile:
     places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     problems = [*reading.problems, *(_problem("project/documents", message, one.at(), hint=hint) for one in others)]
-    shape = shape_problems(project_validator(), places.value, places, area="project")
+    shape = shape_problems(project_validator(), places, area="project")
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
         if isinstance(declared, Map) and isinstance(declared.get("file"), str):
             body = with_table(body, declared, root, problems)
             places = places.of(body)
-            problems += shape_problems(project_validator(), body, places, area="project") if not problems else []
+            problems += shape_problems(project_validator(), places, area="project") if not problems else []
         project = convert({**body, "body": body, "places": places}, ProjectFile, strict=False)
         problems += _meaning(project, root)
     if shape or problems:
@@ -163,37 +163,38 @@ def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator
 
 def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
     """Yield the problems of what the project and each of its workspaces may have."""
-    for at, item in project.items_at(*path, "allow"):
-        if sum(guard in item for guard in GUARDS) != 1:
+    here = project.places.below(*path)
+    for _, item in here.below("allow").parts():
+        if sum(guard in members(item.value) for guard in GUARDS) != 1:
             yield _problem(
                 "project/consent",
                 f"an entry under `allow` needs exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}",
-                project.places.at(*at),
+                item.at(),
                 hint="Write one item for each.",
             )
-        yield from _date_problems(project, item, at)
-    for at, item in project.items_at(*path, "ignore"):
-        yield from _date_problems(project, item, at)
-        yield from _pattern_problems(project, "ignore", str(item["address"]), (*at, "address"))
-    for at, item in project.items_at(*path, "lint"):
-        default = RULES[str(at[-1])].level
-        if LintLevel(str(item["level"])).is_weaker_than(default) and "reason" not in item:
+        yield from _date_problems(item)
+    for _, item in here.below("ignore").parts():
+        yield from _date_problems(item)
+        yield from _pattern_problems("ignore", item.below("address"))
+    for code, item in here.below("lint").parts():
+        default, setting = RULES[str(code)].level, members(item.value)
+        if LintLevel(str(setting["level"])).is_weaker_than(default) and "reason" not in setting:
             yield _problem(
                 "project/lint-reason",
-                f"lint: {at[-1]}: a level below the default, which is {default}, needs a reason",
-                project.places.at(*at, "level"),
+                f"lint: {code}: a level below the default, which is {default}, needs a reason",
+                item.at("level"),
                 hint="Add `reason:` with the reason.",
             )
-        yield from _date_problems(project, item, at)
-    for key, above in (("protect", (*path, "guards")), ("leave_alone", path)):
-        for number, pattern in enumerate(cast("list[str]", project.mapping_at(*above).get(key, []))):
-            yield from _pattern_problems(project, key, pattern, (*above, key, number))
-    owned = project.mapping_at(*path, "ownership")
+        yield from _date_problems(item)
+    for key, patterns in (("protect", here.below("guards", "protect")), ("leave_alone", here.below("leave_alone"))):
+        for _, pattern in patterns.parts():
+            yield from _pattern_problems(key, pattern)
+    owned = members(here.below("ownership").value)
     yield from (
         _problem(
             "project/people-owned",
             f"{kind.plural} cannot be owned, because people are never deleted",
-            project.places.key(*path, "ownership", kind.section),
+            here.key("ownership", kind.section),
             hint=f"Remove `{kind.section}`. To archive somebody, declare them with `archived: true`.",
         )
         for kind in KINDS.values()
@@ -201,11 +202,12 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
     )
 
 
-def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath) -> Iterator[Problem]:
+def _pattern_problems(key: str, place: EntrySourceMap) -> Iterator[Problem]:
     """Yield the problem of a pattern that can match no address, or whose backslash is ambiguous.
 
     Under `ignore` a pattern is neither negated, nor `all`.
     """
+    pattern = str(place.value)
     bare = pattern if key == "ignore" else pattern.removeprefix("!")
     doubled = double_lone_backslashes(pattern)
     if doubled != pattern:
@@ -215,7 +217,7 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
         yield _problem(
             "project/pattern",
             f"{key}: the single backslash in {quote_name(shorten(pattern))} is ambiguous",
-            project.places.at(*at),
+            place.at(),
             hint=f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}.",
         )
     elif bare != "*" and (bare != "all" or key == "ignore") and (right := suggest_address_pattern(bare)) is not None:
@@ -223,20 +225,21 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
         yield _problem(
             "project/pattern",
             f"{key}: no address can match {quote_name(shorten(pattern))}",
-            project.places.at(*at),
+            place.at(),
             hint=f"Write {right}: a kind, a slash and a name. The kinds are "
             f"{', '.join(kind_names_by_section().values())}.",
         )
 
 
-def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) -> Iterator[Problem]:
+def _date_problems(item: EntrySourceMap) -> Iterator[Problem]:
+    until = members(item.value).get("until", "2030-01-31")
     try:
-        date.fromisoformat(str(item.get("until", "2030-01-31")))
+        date.fromisoformat(str(until))
     except ValueError:
         yield _problem(
             "project/date",
-            f"{shorten(str(item['until']))} is not a calendar date",
-            project.places.at(*at, "until"),
+            f"{shorten(str(until))} is not a calendar date",
+            item.at("until"),
             hint="Write a date such as 2030-01-31.",
         )
 
@@ -257,38 +260,35 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
     """Return the project file with the workspaces of the table that `declared` names. Problems are appended."""
     named, files = declared.without("file", "token"), TableFiles(ManifestFileReader(root), problems)
     try:
-        places = EntrySourceMap(declared, declared.source, declared.mark("file") or 0)
-        table = files.table(declared, (), places)
+        table = files.table(EntrySourceMap(declared, declared.source, declared.mark("file") or 0))
         columns = _columns(table)
         if len(table.rows) > MOST_WORKSPACES:
             raise problem_found(
                 _CODE,
                 f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
                 "Split the project.",
-                table.sheet.where(table.header, 0),
+                table.source.cell(table.header, 0),
             )
     except ProblemsFound as wrong:
         problems += [replace(problem, code=_CODE) for problem in wrong.problems]
-        return merge_mappings(body, Map(declared.source, {"workspaces": named}, [0, 0]))
-    source = TableSource(sheet=table.sheet, others=[places.at("token")])
-    rows = dict(_rows(table, columns, source, declared.get("token"), set(named), problems))
+        return body.changed({**body, "workspaces": named})
+    rows = list(_rows(table, columns, declared, problems))
     if not rows and not problems:
         problems.append(
             _problem(
                 _CODE,
                 "this table has no workspace",
-                table.sheet.where(table.header, 0),
+                table.source.cell(table.header, 0),
                 hint="Add a row, or remove `file:`.",
             )
         )
-    joined = merge_mappings(named, source.mapping(dict(rows), {}))
-    return merge_mappings(body, source.mapping({"workspaces": joined}, {}))
+    return body.changed({**body, "workspaces": combine_pairs([*named.pairs(), *rows])})
 
 
 def _columns(table: Table) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound."""
     for number, title in enumerate(table.columns):
-        where = table.sheet.where(table.header, number)
+        where = table.source.cell(table.header, number)
         if column_name(title) == "token":
             raise problem_found(
                 _CODE,
@@ -303,20 +303,12 @@ def _columns(table: Table) -> dict[str, int]:
                 did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS),
                 where,
             )
-    return known_columns(
-        table, _COLUMNS, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}."
-    )
+    return known_columns(table, _COLUMNS, _COLUMNS[:2], f"The first row names the columns: {', '.join(_COLUMNS)}.")
 
 
-def _rows(
-    table: Table,
-    columns: Mapping[str, int],
-    source: TableSource,
-    token: Json,
-    taken: set[str],
-    problems: list[Problem],
-) -> Iterator[tuple[str, Map]]:
-    """Yield the name and entry of each row; problems of a row are appended."""
+def _rows(table: Table, columns: Mapping[str, int], declared: Map, problems: list[Problem]) -> Iterator[Pair]:
+    """Yield the name and entry of each row; problems of a row are appended. declared: that with the `file`."""
+    source, taken, token = table.source, {*declared}, declared.without(*declared.keys() - {"token"})
     for row in table.rows:
         values, marks = named_cells(row, columns)
         pairs = {key: _pairs(values.get(key, "")) for key in _PAIRS}
@@ -326,9 +318,10 @@ def _rows(
         ]
         if "name" not in faults:
             named = {key: source.mapping(of, dict.fromkeys(of, marks[key])) for key, of in pairs.items() if of}
-            body = {"url": values["url"], **({} if token is None else {"token": token}), **named}
+            body = source.mapping({"url": values["url"], **named}, marks)
             taken.add(values["name"])
-            yield values["name"], source.mapping(body, marks)
+            at = (source, marks["name"])
+            yield values["name"], merge_mappings(body, token), at, at
 
 
 def _row_faults(

@@ -24,12 +24,11 @@ from lmsconf.errors import (
 )
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START
-from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.guards import SETTLE, VALID_FOR, Policy
+from lmsconf.model.guards import Policy
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.project.config_file import (
-    DEFAULT_KEPT_RUNS,
     ENV_WORKSPACE,
     ProjectFile,
     canonical_address_pattern,
@@ -192,7 +191,7 @@ def settings_of(
     unsafe = None if chosen.token is None else chosen.token.warning
     # An empty list allows no host: a pipeline passes a missing value as an empty string.
     hosts = environ.get(ALLOWED_HOSTS)
-    kept_runs = cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
+    kept_runs = cast(int, project.setting("runs.keep"))
     return Settings(
         root=root,
         manifests=folders[0],
@@ -268,12 +267,12 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         consents=tuple(project.consents(workspace, today)),
         timezone=project.timezone(),
         timezone_name=cast("str | None", project.body.get("timezone")),
-        skip_unknown=project.mapping_at("people").get("unknown") == "skip",
-        create_people=project.mapping_at("people").get("create") is True,
+        skip_unknown=project.setting("people.unknown") == "skip",
+        create_people=project.setting("people.create") is True,
         ignore=tuple(one.pattern for one in project.drift_ignores(workspace)),
-        settle=_seconds(str(project.body.get("settle", f"{SETTLE:g}s"))),
+        settle=_seconds(project.setting("settle")),
         lints=project.lints(workspace, today),
-        valid_for=timedelta(seconds=_seconds(str(project.mapping_at("plans").get("valid_for", f"{VALID_FOR.days}d")))),
+        valid_for=timedelta(seconds=_seconds(project.setting("plans.valid_for"))),
     )
 
 
@@ -337,14 +336,16 @@ def _database(url: str, root: Path) -> Path | None:
 
 def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | None:
     """Return the terms of `lock:`; the owner defaults to this user and host name."""
-    declared = project.body.get("lock", False)
-    if declared is False:
+    if project.setting("lock") is False:
         return None
-    terms = members(declared)
-    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {os.uname().nodename}")
-    return LockSettings(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
+    owner = project.mapping_at("lock").get("owner") or f"{environ.get('USER') or 'somebody'} on {os.uname().nodename}"
+    return LockSettings(lease=_seconds(project.setting("lock.lease")), owner=str(owner))
 
 
-def _seconds(text: str) -> float:
+def _seconds(duration: Json) -> float:
+    """Return the seconds of a duration as the project file has it, `15m`; of a default, which is in seconds, itself."""
+    if isinstance(duration, float):
+        return duration
+    text = str(duration)
     unit = text.lstrip("0123456789")
     return int(text.removesuffix(unit)) * {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[unit]

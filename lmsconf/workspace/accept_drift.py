@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import chain
 from typing import cast
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
@@ -24,7 +24,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail, format_shortest_time
 from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
-from lmsconf.manifest.edit.tree_builder import UNCHANGED, Node
+from lmsconf.manifest.edit.tree_builder import Node
 from lmsconf.manifest.edit.yaml_editor import (
     YamlEditor,
     change_conditions,
@@ -345,7 +345,7 @@ def _block(items: EntryItems, item: Node) -> Node:
     if (
         block is None
         or block.kind != "mapping"
-        or (item.replacement is not UNCHANGED and not isinstance(item.replacement, dict))
+        or (item.replacement is not UNSET and not isinstance(item.replacement, dict))
     ):
         raise _elsewhere("this", items, item)
     return block

@@ -20,16 +20,16 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, UsageError, refuse_if
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.manifest.file_set import FILE_LIMIT, MANIFESTS, PROJECT_FILE
+from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.guards import GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
+from lmsconf.model.guards import DEFAULTS, GUARDS, UNKNOWN, GuardLimits, Policy, limit_to_json
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
-from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE
+from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.credentials import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.settings import Settings, load_settings
@@ -358,12 +358,7 @@ def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
     """A version without a readable project file: the defaults of all settings hold."""
     defaults: dict[str, Json] = {
         **_of_policy(Policy(workspace=policy.workspace, today=policy.today)),
-        "runs.keep": DEFAULT_KEPT_RUNS,
-        "waves": [],
-        "max_failures": 0,
-        "ignore": [],
-        "lock": False,
-        "manifests": Path(MANIFESTS).as_posix(),
+        **{path: DEFAULTS[path] for path in ("runs.keep", "waves", "max_failures", "ignore", "lock", "manifests")},
     }
     return ManifestsVersion(manifests, replace(policy, guards=GuardLimits()), defaults)
 

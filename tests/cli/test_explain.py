@@ -16,7 +16,7 @@ import lmsconf as package
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.user.types import TEXTS
-from lmsconf.manifest.explain import explain
+from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.schema_check import manifest_schema
 from lmsconf.model.guards import GUARDS
 from lmsconf.model.lint_codes import RULES
@@ -109,6 +109,7 @@ def test_without_an_argument_all_is_listed() -> None:
     names = [key.name for key in explain("").keys]
     assert names[-3:] == ["project", "lint", "codes"]
     assert all(explain(name).keys for name in names)
+    assert len([*explainable("lint/cl")]) == len({*explainable("lint/cl")})
 
 
 _CODE = re.compile(r'"([a-z][a-z_-]*/[a-z][a-z-]*)"')

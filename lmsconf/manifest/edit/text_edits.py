@@ -199,7 +199,7 @@ def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
     if node.kind != "scalar" and not node.flow:
         raise UnsafeEdit(node, "it spans several lines")
-    text = format_inline(raw, in_brackets=node.inside)
+    text = format_inline(raw, in_brackets=node.parent is not None and node.parent.flow)
     if isinstance(raw, str) and node.style == "'" and raw.isprintable():
         text = "'" + raw.replace("'", "''") + "'"
     elif isinstance(raw, str) and node.style == '"':
@@ -227,14 +227,7 @@ class Part(Struct, frozen=True):
     end: int
 
 
-def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
-    if not node.is_changed:
-        return []
-    return (_bracket_edits if node.flow else _block_edits)(buffer, node)
-
-
-def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
+def bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
     added = [format_inline({key: value})[1:-1] for key, value in node.added_keys.items()]
     added += map(format_inline, node.added)
@@ -279,7 +272,7 @@ def _additions(buffer: TextBuffer, parts: Sequence[Part], kept: Sequence[Part], 
     return [*comma, buffer.insert_lines(buffer.next_line(comma_end), [lines])]
 
 
-def _block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
+def block_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove parts of a block, and add new ones below the last. Raises UnsafeEdit."""
     rows = []
     for begin, end in part_spans(buffer, node):

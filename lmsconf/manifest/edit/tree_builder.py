@@ -9,22 +9,19 @@ from itertools import chain
 from typing import Any, Final, Literal, cast
 
 import yaml
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.manifest.yaml_reader import YamlParser
 from lmsconf.model.canonical_json import Json
 
-UNCHANGED: Final = object()
-"""Value of `Node.replacement` for a node that is not replaced."""
-
 
 class Node(Struct, eq=False, kw_only=True, weakref=True):
     """One value of a file: the text from `start` to `end`, without the anchor and tag before it.
 
-    outer: where the anchor or tag begins; `start` if there is none. inside: whether it is within brackets. shared:
-    whether an alias repeats it. container: what it is in, weakly, so that a tree is freed with its last root.
+    outer: where the anchor or tag begins; `start` if there is none. aliases: how many repeat it.
+    container: what it is in, weakly, so that a tree is freed with its last root.
     text and scalar: of a scalar, as written and its value. style: its quote or block sign; empty for a plain one.
     anchor: its name, or that of the node that an alias repeats, which is its target.
     flow: whether a list or mapping has brackets. parts: its items, or its keys each with its value.
@@ -37,7 +34,6 @@ class Node(Struct, eq=False, kw_only=True, weakref=True):
     end: int
     outer: int
     where: SourceLocation
-    inside: bool
     container: weakref.ref[Node] | None
     text: str
     scalar: Json
@@ -45,9 +41,9 @@ class Node(Struct, eq=False, kw_only=True, weakref=True):
     flow: bool
     target: Node | None = None
     anchor: str | None = None
-    shared: bool = False
+    aliases: int = 0
     parts: tuple[tuple[Node, ...], ...] = ()
-    replacement: object = UNCHANGED
+    replacement: Json | UnsetType = UNSET
     removed: frozenset[int] = frozenset()
     added: tuple[Json, ...] = ()
     added_keys: dict[str, Json] = field(default_factory=dict)
@@ -60,8 +56,8 @@ class Node(Struct, eq=False, kw_only=True, weakref=True):
 
     def value(self) -> Json:
         """Return the raw value after all pending edits: texts as written, variables included."""
-        if self.replacement is not UNCHANGED:
-            return cast(Json, self.replacement)
+        if self.replacement is not UNSET:
+            return self.replacement
         if self.target is not None:
             return self.target.value()
         match self.kind:
@@ -87,7 +83,7 @@ class Node(Struct, eq=False, kw_only=True, weakref=True):
     @property
     def is_changed(self) -> bool:
         """Whether it has pending edits of its own."""
-        return self.replacement is not UNCHANGED or bool(self.removed or self.added or self.added_keys)
+        return self.replacement is not UNSET or bool(self.removed or self.added or self.added_keys)
 
 
 def part_span(part: tuple[Node, ...]) -> tuple[int, int]:
@@ -118,7 +114,7 @@ class _TreeBuilder(Struct):
         node = self._placed(event, parent)
         if isinstance(event, yaml.AliasEvent):
             node.target = self.anchors[str(event.anchor)]
-            node.target.shared = True
+            node.target.aliases += 1
         elif event.anchor is not None:
             self.anchors[event.anchor] = node
         if isinstance(event, yaml.CollectionStartEvent):
@@ -138,7 +134,6 @@ class _TreeBuilder(Struct):
             end=start + len(self.text[start : event.end_mark.index].rstrip()),
             outer=begins.index,
             where=SourceLocation(self.file, begins.line + 1, begins.column + 1),
-            inside=parent is not None and (parent.flow or parent.inside),
             container=None if parent is None else weakref.ref(parent),
             text=text,
             scalar=resolve_scalar(text) if isinstance(event, yaml.ScalarEvent) and event.implicit[0] else text,

@@ -11,22 +11,20 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, cast
 
+from msgspec import UNSET
+
 from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.manifest.edit.text_edits import (
     TextBuffer,
     TextEdit,
     UnsafeEdit,
+    block_edits,
+    bracket_edits,
     escape_variables,
-    part_edits,
     replacement_edit,
     unescape_variables,
 )
-from lmsconf.manifest.edit.tree_builder import (
-    UNCHANGED,
-    Node,
-    node_and_descendants,
-    parse_documents,
-)
+from lmsconf.manifest.edit.tree_builder import Node, node_and_descendants, parse_documents
 from lmsconf.manifest.schema_check import alternative_schemas
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
@@ -85,17 +83,21 @@ class YamlEditor:
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
         """Yield the text edits of a node and its descendants."""
-        if node.replacement is not UNCHANGED:
+        if node.replacement is not UNSET:
             yield replacement_edit(self._buffer, node, node.value())
-        else:
-            yield from part_edits(self._buffer, node)
-            for child in chain.from_iterable(node.kept()):
-                yield from self._pieces(child)
+            return
+        if node.is_changed:
+            yield from (bracket_edits if node.flow else block_edits)(self._buffer, node)
+        for child in chain.from_iterable(node.kept()):
+            yield from self._pieces(child)
 
 
-def refuse_shared(node: Node) -> None:
-    """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
-    if node.shared:
+def refuse_shared(node: Node, removed: Sequence[Node] = ()) -> None:
+    """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound.
+
+    removed: what is removed with it; an alias among them does not count.
+    """
+    if node.aliases > sum(one.target is node for one in removed):
         raise refused_edit(
             f"&{node.anchor} is repeated by an alias elsewhere",
             node.where,
@@ -131,7 +133,7 @@ def choice_key(item: Json) -> Hashable:
 
 def condition_key(item: Json) -> Hashable:
     """Compare conditions by field and choices, ignoring the system condition; None if choices are not written out."""
-    if not isinstance(item, dict) or not item.keys() <= {"field", "choices", "system_condition"}:
+    if not isinstance(item, dict) or "except" in item:
         return None
     choices = item.get("choices", [])
     return normalize_name(str(item.get("field"))), frozenset(
@@ -200,15 +202,16 @@ def _take(node: Node | None, above: Node, items: Iterable[Json], same: Compariso
         return
     listed = require_literal(node, above)
     _require_list(listed)
+    # An alias of a text is an item like others.
     own = {
         at: same(unescape_variables(item.value()))
         for at, item in enumerate(listed.items)
-        if at not in listed.removed and not item.target
+        if at not in listed.removed and (item.target is None or item.target.kind == "scalar")
     }
-    matched = [at for at, key in own.items() if key in wanted]
-    for at in matched:
-        refuse_shared(listed.items[at])
-    listed.removed |= {*matched}
+    matched = {at: listed.items[at] for at, key in own.items() if key in wanted}
+    for item in matched.values():
+        refuse_shared(item, [*matched.values()])
+    listed.removed |= matched.keys()
     found = {own[at] for at in matched}
     for lost in (item for key, item in wanted.items() if key not in found):
         raise refused_edit(
@@ -289,7 +292,7 @@ def _find(node: Node, wanted: Condition) -> int:
         for at, item in enumerate(node.items)
         if at not in node.removed
         and item.kind == "mapping"
-        and not item.shared
+        and not item.aliases
         and condition_key(unescape_variables(item.value())) == condition_key(wanted)
     ]
     systems = {at: cast(Condition, node.items[at].value()).get("system_condition") for at in fit}
