@@ -18,7 +18,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import (
     CLEAR_TIME,
     EVERYONE_ID,
@@ -95,14 +94,13 @@ class ValueSearch:
         plan: Plan,
         resolver: AmbiguousWriteResolver,
         fields: Mapping[str, FieldRow],
-        client: Client,
         sent: IssuedRequest,
         rewrite: Callable[[object], object] | None = None,
     ) -> None:
         self._now, self._fields = workspace.now, fields
         self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
         self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_to_read(plan)))
-        self.client, self._sent, self.call = client, sent, sent.call
+        self.client, self._sent, self.call = sent.client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._left_of = partial(differences_left, plan, sent.call)
         # So it may be deleted and created again.
@@ -294,7 +292,7 @@ class ValueSearch:
             return True
         live = next((one.before for one in self._changes({})), None)
         with suppress(Rejected):
-            self._sent.send_again(self.client, body_of_live(self.client.spec, self._sent.body, live))
+            self._sent.send_again(body_of_live(self.client.spec, self._sent.body, live))
             return False
         return True
 
@@ -304,7 +302,7 @@ class ValueSearch:
         plan = self._replan(values)
         alike = [call for call in plan.calls if call.operation == self.call.operation] if plan else []
         with suppress(KeyError):
-            return replace(issued(alike[0], self._sent.ids), call=self.call) if alike else None
+            return replace(issued(self.client, alike[0], self._sent.ids), call=self.call) if alike else None
         return None
 
     def _tried(self, values: Mapping[str, Value]) -> Attempt:
@@ -362,7 +360,7 @@ class ValueSearch:
         try:
             for call in calls:
                 self._resolver.before_retry(self.call)
-                now = issued(call, self._sent.ids)
+                now = issued(self.client, call, self._sent.ids)
                 body = self._rewrite(now.body)
                 with suppress(Rejected) if call.method == "DELETE" else nullcontext():
                     self.client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)

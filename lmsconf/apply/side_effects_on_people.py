@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description, with_names
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
@@ -60,16 +59,16 @@ class ManagerRightMissing(Rejected):
     code = "refusal/manager-right"
 
 
-def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError | None:
+def missing_manager_right(sent: IssuedRequest, refused: Rejected) -> ApiError | None:
     """Return the error of a refused call that makes people managers who lack the right; None for any other call.
 
     Reads each of these people.
     """
-    spec, operation = client.spec, sent.call.operation
+    spec, operation = sent.client.spec, sent.call.operation
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     with suppress(ApiError):
-        people = {id: read_person(client, id) for id in _manager_ids_in_body(client, sent)}
+        people = {id: read_person(sent.client, id) for id in _manager_ids_in_body(sent)}
         if unable := [str(one.get("email") or id) for id, one in people.items() if not _may_manage(one)]:
             return refused.restated(
                 ManagerRightMissing,
@@ -93,7 +92,6 @@ class SideEffectCheck:
 
     def __init__(
         self,
-        client: Client,
         sent: IssuedRequest,
         resolver: AmbiguousWriteResolver,
         keys: frozenset[str],
@@ -101,17 +99,17 @@ class SideEffectCheck:
         removed: frozenset[str],
         changes: Sequence[Change],
     ) -> None:
-        self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
+        self._client, self._sent, self._resolver, self._changes = sent.client, sent, resolver, changes
         is_first = bool(changes) or MANAGED_GROUPS in keys
-        own = sent.path_values(client.spec).get("userId") if is_first else None
-        named = [own] if own else _manager_ids_in_body(client, sent)
+        own = sent.values.path.get("userId") if is_first else None
+        named = [own] if own else _manager_ids_in_body(sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
         self._before: Mapping[str, Json] = {}
         self._lacking: list[str] = []
         # A service that shows no single person shows nothing of this.
         with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
             for id in unknown or (named[:1] if is_first else []):
-                person = read_person(client, id)
+                person = read_person(sent.client, id)
                 if not self._lacking:
                     self._before, self._id = person, id
                 if not _may_manage(person):
@@ -207,7 +205,7 @@ class SideEffectCheck:
         path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
         body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
-        listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
+        listed, key = ComparedList(sent, self._resolver), f"{operation}.userIds"
         is_named = key in load_api_description().names
         names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
         forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
@@ -246,9 +244,9 @@ def _planned_items(change: Change, email: str) -> Iterable[str]:
     return (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
-def _manager_ids_in_body(client: Client, sent: IssuedRequest) -> list[str]:
+def _manager_ids_in_body(sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
-    body = with_names(sent.body, client.spec[sent.call.operation].from_request)
+    body = with_names(sent.body, sent.client.spec[sent.call.operation].from_request)
     lists = map(body.get, ("userIds", "managers", "managerIds")) if isinstance(body, Mapping) else ()
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 

@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
     BATCH,
@@ -154,7 +153,7 @@ class FirstCalls:
                 keys -= {BATCH}
         return keys
 
-    def send(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
+    def send(self, sent: IssuedRequest, send: Send) -> Json:
         """Send a call; compare what it changes if it is the first to rest on an assumption, or of its sort.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
@@ -166,22 +165,22 @@ class FirstCalls:
             if sent.call.id not in self.replacing:
                 raise WrongAssumption(f"it rests on {wrong[0]}, too: {self._wrong[wrong[0]]}", sent=False)
             # What it takes the place of is deleted already.
-            with client.speaking(self._found):
-                return send(self._search(client, sent).as_spoken(self._found) or sent)
+            with sent.client.speaking(self._found):
+                return send(self._search(sent).as_spoken(self._found) or sent)
         keys = keys & self._untried if self.is_serial(sent.call) else frozenset()
         if keys and sent.call.operation == ANSWERS:
             # A body does not show the types of the fields.
-            keys = answer_keys(client, sent, self._fields) & self._untried
-        return self._tried_along(client, sent, keys, send)
+            keys = answer_keys(sent, self._fields) & self._untried
+        return self._tried_along(sent, keys, send)
 
-    def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+    def _tried_along(self, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys; compare what the service may change of a person along."""
         sort = side_effect_category(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
-        person = SideEffectCheck(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        person = SideEffectCheck(sent, self._resolver, keys, self._able, self._removed, changes)
         alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         try:
-            response = self._tried_alone(client, sent, alone, send)
+            response = self._tried_alone(sent, alone, send)
         except WrongAssumption as failed:
             if person.key is not None:
                 self._compare_along(person, sent, failed)
@@ -218,34 +217,34 @@ class FirstCalls:
             values = {**values, **wrong.values}
             raise self._told((), f"{message}{wrong.message}", values, refused=False, is_done=False) from wrong
 
-    def _tried_alone(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+    def _tried_alone(self, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys, and compare what it is for."""
         if not keys:
             return send(sent)
         if sent.call.operation in LISTS and ADD_MODE in keys:
-            return self._first_addition(client, sent, keys, send)
+            return self._first_addition(sent, keys, send)
         compared = (
-            ComparedAnswers(client, sent, self._resolver, self._fields, self._answers_changed(sent.call.address))
+            ComparedAnswers(sent, self._resolver, self._fields, self._answers_changed(sent.call.address))
             if sent.call.operation == ANSWERS
             else None
         )
         try:
             response = send(sent)
             if compared is None:
-                self._refuse_unshown(client, sent)
+                self._refuse_unshown(sent)
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
             compare = (lambda: None) if compared is None else compared.compare_others
             # An earlier call shows nothing of a value that depends on what is live.
             keys |= {TIME_FORMAT} & self._keys[sent.call.id]
-            raise self._explained(keys, failed, self._search(client, sent), compare) or failed from failed
+            raise self._explained(keys, failed, self._search(sent), compare) or failed from failed
         self._note_right(right, sent.call)
-        self._note_added(client, sent)
+        self._note_added(sent)
         return response
 
-    def _first_addition(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+    def _first_addition(self, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Add people to a list, naming all who are in it, too, or, in a new list, one before the others; compare it."""
-        compared = ComparedList(client, sent, self._resolver)
+        compared = ComparedList(sent, self._resolver)
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
@@ -256,11 +255,11 @@ class FirstCalls:
                 # A list that was begun shows first whether who was in it stays.
                 shows = begun is not None and compared.compare()
                 if not shows:
-                    self._refuse_unshown(client, sent)
+                    self._refuse_unshown(sent)
                     shows = compared.compare()
                 break
             except (Rejected, WrongAssumption) as failed:
-                search = self._search(client, sent, compared.rewritten if whole or compared.is_new else None)
+                search = self._search(sent, compared.rewritten if whole or compared.is_new else None)
                 error = self._explained(keys, failed, search, partial(self._compare, compared)) or failed
                 if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                     raise error from failed
@@ -268,7 +267,7 @@ class FirstCalls:
                 self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
                 self._untried |= keys
                 self._resolver.before_retry(sent.call)
-        self._note_added(client, added)
+        self._note_added(added)
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys - {ADD_MODE}, sent.call)
         if shows and compared.others and not whole:
@@ -297,12 +296,12 @@ class FirstCalls:
         names = [(str(name.before), str(name.after)) for one in fields for name in one.fields if name.path == "name"]
         return changed | {normalize_name(old) for old, new in names if normalize_name(new) in changed}
 
-    def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
+    def _refuse_unshown(self, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
         try:
             fresh = self._resolver.shown(sent)
         except WrongAssumption as second:
-            raise without_second(client, sent, self._resolver, second) from second
+            raise without_second(sent, self._resolver, second) from second
         is_new = sent.call.id in self.replacing or creates(self._plan, sent.call)
         if fresh is not None and differences_left(
             self._plan, sent.call, fresh, is_gone=not is_left(fresh, sent), is_new=is_new
@@ -390,12 +389,12 @@ class FirstCalls:
         self._shown_empty |= keys & empty
         self._untried -= keys - empty - _BY_THEMSELVES
 
-    def _note_added(self, client: Client, sent: IssuedRequest) -> None:
+    def _note_added(self, sent: IssuedRequest) -> None:
         """Note how many people a call has added: a call with more of them is tried, too."""
         if sent.call.operation not in LISTS:
             return
         self._most_added = max(self._most_added, named_people(sent.body))
-        if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
+        if BATCH in self._untried and self._most_added >= self._spec.integer_behaviour(BATCH):
             self._note(BATCH)
             self._untried.discard(BATCH)
 
