@@ -191,8 +191,9 @@ def _fitting(
     between both plans.
     """
     refuse_unusable(workspace, plan)
-    manifests, policy, snapshot = _read_again(workspace, plan, progress=progress)
-    now, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
+    own = own_changes(workspace, plan)
+    snapshot = workspace.read(own, progress)
+    now, unplannable = workspace.plan_with_errors(own.manifests, own.policy, snapshot)
     if differences := find(plan, now, unplannable):
         changed = ", ".join(dict.fromkeys(difference.address for difference in differences if difference.address))
         raise StalePlan(
@@ -205,23 +206,16 @@ def _fitting(
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
     """Re-plan the plan's own changes on the current snapshot. only: of this resource, and what it needs."""
+    own = own_changes(workspace, plan, only)
     with phase("Verifying") as progress:
-        manifests, policy, snapshot = _read_again(workspace, plan, only, progress)
-    return workspace.draft(manifests, snapshot, policy).plan
+        snapshot = workspace.read(own, progress)
+    return workspace.draft(own.manifests, snapshot, own.policy).plan
 
 
-def _read_again(
-    workspace: WorkspaceReader, plan: Plan, only: Address | None = None, progress: Report | None = None
-) -> tuple[Manifests, Policy, Snapshot]:
-    """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    manifests, policy = own_changes(workspace, plan, only)
-    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_to_read(plan)), progress)
+def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> ReadScope:
+    """Return a plan's own changes as manifests, with the policy to plan them: no ownership, nothing excluded.
 
-
-def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
-    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded.
-
-    only: of this resource, and what it needs.
+    All that they are compared with is read; people by the ids in the plan. only: of this resource, and what it needs.
     """
     project_policy = workspace.settings.policy
     policy = Policy(
@@ -235,7 +229,7 @@ def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = N
         # Unchanged resources of the plan are not in these manifests, and would look undeclared.
         compares=0,
     )
-    return plan_to_manifests(plan), policy
+    return ReadScope(plan_to_manifests(plan), policy, people=people_to_read(plan))
 
 
 def replan_everything(

@@ -43,8 +43,7 @@ from lmsconf.model.calls import Call
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.plan import draft_plan, people_to_read
-from lmsconf.planner.read.needed_listings import ReadScope
+from lmsconf.planner.plan import draft_plan
 from lmsconf.workspace.reader import WorkspaceReader
 
 _NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
@@ -98,8 +97,8 @@ class ValueSearch:
         rewrite: Callable[[object], object] | None = None,
     ) -> None:
         self._now, self._fields = workspace.now, fields
-        self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
-        self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_to_read(plan)))
+        self._own = own_changes(workspace, plan, sent.call.address)
+        self._read = partial(workspace.read, self._own)
         self.client, self._sent, self.call = sent.client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._left_of = partial(differences_left, plan, sent.call)
@@ -111,8 +110,8 @@ class ValueSearch:
     def _replan(self, values: Mapping[str, Value]) -> Plan | None:
         """Plan the plan's own changes of the resource again under these values; None if there is no such plan."""
         with suppress(ProblemsFound):
-            spec = self.client.spec.with_values(values)
-            return draft_plan(self._manifests, self._snapshot, self._policy, spec, created_at=self._now()).plan
+            spec, own = self.client.spec.with_values(values), self._own
+            return draft_plan(own.manifests, self._snapshot, own.policy, spec, created_at=self._now()).plan
         return None
 
     def explain(self, keys: frozenset[str], refusal: str | None) -> Attempt:
@@ -142,9 +141,7 @@ class ValueSearch:
         self._is_refused = refusal is not None
         reached = Attempt({}, refusal, self._left({}))
         while reached.left < inf:
-            tried = keys - _NOT_TRIED
-            if reached.refusal is None:
-                tried = self._unshown(tried, reached.values)
+            tried = keys - _NOT_TRIED if reached.refusal is not None else self._unshown(keys, reached.values)
             step = self._step(tried, reached) or self._smaller_step(tried, reached) or self._joint_step(tried, reached)
             if step is None:
                 break
@@ -160,9 +157,9 @@ class ValueSearch:
         return Attempt({} if self._is_late else reached.values)
 
     def _unshown(self, keys: frozenset[str], values: Mapping[str, Value]) -> frozenset[str]:
-        """Return keys without those of parts of an assignment that show; all where everything shows."""
-        paths = self._paths_left(values)
-        return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
+        """Return keys to try without those of parts of an assignment that show; all where everything shows."""
+        paths, tried = self._paths_left(values), keys - _NOT_TRIED
+        return frozenset(key for key in tried if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else tried
 
     def _paths_left(self, values: Mapping[str, Value]) -> set[str]:
         """Return the keys of the resource that a plan under these values still changes."""
@@ -264,7 +261,7 @@ class ValueSearch:
 
         values: those of what was found that are certain, and of what it has changed along.
         """
-        left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
+        left = self._unshown(keys - values.keys(), {}) if found.values else frozenset[str]()
         if values or self._is_enough:
             return values, left
         body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
