@@ -86,17 +86,13 @@ class ComparedList:
         self._before = self._first_listed()
         self._added = sent.values.listed_ids()
 
-    @property
-    def is_new(self) -> bool:
-        """Whether the list is empty and the call names several people.
-
-        Two calls then show what adding does to those who are in a list, and nobody is in it but by this run.
-        """
-        return not self._before and len(self._added) > 1
-
     def begun(self) -> ComparedList | None:
-        """Add one person to a new list, and return it for the call with the others; None if nobody was added."""
-        if not self.is_new:
+        """Add one of several people to an empty list, and return it for the call with the others.
+
+        Two calls show what adding does to those who are in a list, and nobody is in it but by this run. None if nobody
+        was added.
+        """
+        if self._before or len(self._added) < 2:
             return None
         first = frozenset((min(self._added),))
         try:
@@ -109,20 +105,6 @@ class ComparedList:
         others = replace(self.sent, body=self._naming(self._added - first))
         rest = ComparedList(others, self._resolver)
         return rest if rest.others else None
-
-    def add_last(self) -> bool:
-        """Add the last person of a new list; return whether the others are still in it.
-
-        Raises WrongAssumption if they are not, after putting them back.
-        """
-        last = frozenset((max(self._added),))
-        rest = ComparedList(replace(self.sent, body=self._naming(last)), self._resolver)
-        if not rest.others or last <= rest._before:
-            return False
-        with suppress(Rejected):
-            self.sent.send_again(rest.sent.body)
-            return rest.compare()
-        return False
 
     @property
     def others(self) -> frozenset[str]:
@@ -140,13 +122,10 @@ class ComparedList:
         return any(is_archived(self.sent.client, id) for id in self.others)
 
     def rewritten(self, body: object) -> object:
-        """Return a body of a call, whatever the name of its list, with the people who are in the list before it.
-
-        In that of a new list, the last person is left out, for `add_last`.
-        """
-        parts, last = body if isinstance(body, dict) else {}, {max(self._added)} if self.is_new else set()
+        """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
+        parts = body if isinstance(body, dict) else {}
         lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
-        return {**parts, **{key: sorted(self._before.union(map(str, ids)) - last) for key, ids in lists}}
+        return {**parts, **{key: sorted(self._before.union(map(str, ids))) for key, ids in lists}}
 
     def _naming(self, people: frozenset[str]) -> object:
         """Return a body of the call that names these people."""

@@ -32,13 +32,11 @@ from lmsconf.api.spec.dialect_candidates import (
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
-from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
 from lmsconf.apply.replanning import own_changes
 from lmsconf.errors import ApiError, InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.steps import fill_refs_in_body
 from lmsconf.model.calls import Call
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
@@ -369,20 +367,10 @@ class ValueSearch:
             return ""  # It needs a resource that this run has not created.
         return None
 
-    def _names_anybody(self, call: Call) -> bool:
-        """Whether the rewritten body of a call names anybody."""
-        with suppress(KeyError):
-            return bool(named_people(self._rewrite(fill_refs_in_body(call.body, self._sent.ids))))
-        return True
-
     def _left(self, values: Mapping[str, Value]) -> float:
         """Return how many planned differences are left under these values; inf if there is no plan."""
         plan = self._replan(values)
-        if plan is None:
-            return inf
-        # A list that names nobody waits for the person who is added last.
-        calls = tuple(call for call in plan.calls if call.operation not in LISTS or self._names_anybody(call))
-        return self._left_of(replace(plan, calls=calls))
+        return inf if plan is None else self._left_of(plan)
 
 
 def _without(names: frozenset[str], body: object) -> object:

@@ -115,8 +115,10 @@ class FirstCalls:
         return self._spec.is_known(key) or self._seen.get(name) == self._spec.behaviour(key)
 
     def _note(self, name: str) -> None:
-        """Note that a call has shown the assumed value of a key to be right."""
-        if self._journal is not None:
+        """Note that a call has shown the assumed value of a key to be right. name: that in a journal."""
+        self._untried.discard(name)
+        # Another run has to try again what depends on what is live.
+        if self._journal is not None and name != TIME_FORMAT:
             self._journal.record_seen(name, self._spec.behaviour(name.split()[0]))
 
     def priority(self, call: Call) -> int:
@@ -129,7 +131,7 @@ class FirstCalls:
         # for one to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
             call.id in self._followed
-            or (ADD_MODE in untried and call.address in self._to_others)
+            or (call.operation in self._lists and call.address in self._to_others)
             or (untried and call.address.name.endswith(f" -> {EVERYBODY}"))
         )
         return 2 * len(self._keys[call.id]) + bool(self._empty.get(call.id)) + LAST * bool(waits)
@@ -147,8 +149,7 @@ class FirstCalls:
         keys = self._keys[call.id]
         if call.operation in LISTS:
             # An empty list can show it, too.
-            is_open = call.operation in self._lists or not self._lists
-            keys = keys | ({ADD_MODE} & self._untried) if is_open else keys - {ADD_MODE}
+            keys = keys | ({ADD_MODE} & self._untried) if call.operation in self._lists else keys - {ADD_MODE}
             if named_people(call.body) <= self._most_added:
                 keys -= {BATCH}
         return keys
@@ -188,7 +189,6 @@ class FirstCalls:
         along = self._compare_along(person, sent)
         if person.key is not None:
             self._note(person.key)
-            self._untried.discard(person.key)
         if along is not None and sort in self._watched:
             self._watched.discard(sort)
             self.side_effects.extend(along)
@@ -259,8 +259,8 @@ class FirstCalls:
                     shows = compared.compare()
                 break
             except (Rejected, WrongAssumption) as failed:
-                search = self._search(sent, compared.rewritten if whole or compared.is_new else None)
-                error = self._explained(keys, failed, search, partial(self._compare, compared)) or failed
+                search = self._search(sent, compared.rewritten if whole else None)
+                error = self._explained(keys, failed, search, compared.compare) or failed
                 if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                     raise error from failed
                 # A service may refuse people who are in the list already: the new ones are named alone.
@@ -271,22 +271,9 @@ class FirstCalls:
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys - {ADD_MODE}, sent.call)
         if shows and compared.others and not whole:
-            self._note_mode(sent.call.operation)
+            self._note(f"{ADD_MODE} {sent.call.operation}")
+            self._lists.discard(sent.call.operation)
         return response
-
-    def _compare(self, compared: ComparedList) -> bool:
-        """Compare a list after a search, which leaves one person out of a new one; return whether it is whole."""
-        is_whole = compared.compare()
-        if compared.is_new and (is_whole := compared.add_last()):
-            self._note_mode(compared.sent.call.operation)
-        return is_whole
-
-    def _note_mode(self, operation: str) -> None:
-        """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
-        self._note(f"{ADD_MODE} {operation}")
-        self._lists.discard(operation)
-        if not self._lists:
-            self._untried.discard(ADD_MODE)
 
     def _answers_changed(self, address: Address) -> set[str]:
         """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
@@ -383,20 +370,16 @@ class FirstCalls:
         empty = self._empty.get(call.id, frozenset())
         if not empty & WINDOW_KEYS & self._untried:
             empty -= {CLEAR_TIME}
-        # Another run has to try again what depends on what is live.
-        for key in sorted(keys & self._untried - (self._shown_empty & empty) - {TIME_FORMAT} - _BY_THEMSELVES):
+        for key in sorted(keys & self._untried - (self._shown_empty & empty) - _BY_THEMSELVES):
             self._note(f"{key} empty" if key in empty else key)
         self._shown_empty |= keys & empty
-        self._untried -= keys - empty - _BY_THEMSELVES
 
     def _note_added(self, sent: IssuedRequest) -> None:
         """Note how many people a call has added: a call with more of them is tried, too."""
-        if sent.call.operation not in LISTS:
-            return
-        self._most_added = max(self._most_added, named_people(sent.body))
+        if sent.call.operation in LISTS:
+            self._most_added = max(self._most_added, named_people(sent.body))
         if BATCH in self._untried and self._most_added >= self._spec.integer_behaviour(BATCH):
             self._note(BATCH)
-            self._untried.discard(BATCH)
 
 
 def _look_at(keys: Collection[str]) -> str:
