@@ -153,7 +153,7 @@ class ComparedList:
                 hint=error.hint,
                 operation=self.sent.call.operation,
             ) from error
-        people = "1 person who was" if len(missing) == 1 else f"{len(missing)} people who were"
+        people = count_noun(len(missing), "person who was", "people who were")
         back = f"{len(missing - left)} of them put back" if left else "put back again"
         raise WrongAssumption(
             f"{self.sent.call.operation} took {people} in the list before out of it, {back}: "

@@ -159,8 +159,8 @@ def _of_list(field: FieldChange, change: Change, calls: Sequence[Call], spec: Ap
     if arrived and spec.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
         live = members(change.before).get(field.path)
         holds_only = isinstance(live, list) and {*_texts(live)} == arrived
-        people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
-        why = f"the list now holds only {people} added" if holds_only else "they were in the list before"
+        people = count_noun(len(arrived), "person who was", "people who were")
+        why = f"the list now holds only the {people} added" if holds_only else "they were in the list before"
         return _Explanation({ADD_MODE: "replace"}, why=f"{why}: the service replaces")
     if arrived:
         return _Explanation(why="the service passed them over")

@@ -132,7 +132,6 @@ class ValueSearch:
         """Return the values, as `explain` does, without a second search for forms of answers."""
         self._snapshot = self._read()
         self._sends = 0
-        self._tried_before: dict[frozenset[tuple[str, Value]], Attempt] = {}
         self._idle: dict[str, str | None] = {}
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
@@ -217,8 +216,7 @@ class ValueSearch:
         demanded = frozenset(key for key in keys if spoken(key) in required or body.get(spoken(key)) is False)
         optional, nothing = keys - demanded, frozenset[str]()
         for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
-            self._rewrite, self._tried_before = partial(_without, frozenset(map(spoken, optional - kept))), {}
-            self._sends = 0
+            self._rewrite, self._sends = partial(_without, frozenset(map(spoken, optional - kept))), 0
             now, tried = self._once({}), demanded | kept
             step = now if now.left < reached.left else self._step(tried, reached) or self._joint_step(tried, reached)
             if step is not None:
@@ -241,11 +239,8 @@ class ValueSearch:
         return self._sends >= _MOST or self._resolver.stop_waiting.is_set()
 
     def _once(self, values: Mapping[str, Value]) -> Attempt:
-        """Try values that were not tried yet, and only so many; return how far they get."""
-        attempt = frozenset(values.items())
-        if attempt not in self._tried_before and not self._is_enough:
-            self._tried_before[attempt] = self._tried(values)
-        return self._tried_before.get(attempt, Attempt(values))
+        """Try values, but only so many; return how far they get."""
+        return Attempt(values) if self._is_enough else self._tried(values)
 
     @property
     def has_changed(self) -> bool:
