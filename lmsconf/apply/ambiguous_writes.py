@@ -67,7 +67,7 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
 
     def send_again(self, body: object) -> None:
         """Send the call once more, with another body. Raises ApiError."""
-        self.client.send(self.call.method, self.path, body=body, operation=self.call.operation)
+        self.client.send(self.call.method, self.path, query=self.call.query, body=body, operation=self.call.operation)
 
 
 def issued(client: Client, call: Call, ids: Learnt) -> IssuedRequest:

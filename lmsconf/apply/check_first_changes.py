@@ -96,7 +96,7 @@ class ComparedList:
             return None
         first = frozenset((min(self._added),))
         try:
-            self.sent.send_again(self._naming(first))
+            self.add(first)
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.settle_after_loss)
@@ -127,6 +127,10 @@ class ComparedList:
         lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
         return {**parts, **{key: sorted(self._before.union(map(str, ids))) for key, ids in lists}}
 
+    def add(self, people: frozenset[str]) -> None:
+        """Send the call once more, naming these people. Raises ApiError."""
+        self.sent.send_again(self._naming(people))
+
     def _naming(self, people: frozenset[str]) -> object:
         """Return a body of the call that names these people."""
         return self.sent.client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(people))
@@ -143,9 +147,9 @@ class ComparedList:
             if not missing:
                 return self._added <= after
             try:
-                self.sent.send_again(self._naming(self.everybody))
+                self.add(self.everybody)
             except Rejected:
-                self.sent.send_again(self._naming(self._before))
+                self.add(self._before)
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -258,7 +262,7 @@ class ComparedAnswers:
             return frozenset()
         begun = self._resolver.timing.now()
         missing = self._resolver.poll(self._missing, not_)
-        self.compare_others()
+        self.compare()
         if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
         self._resolver.lags[self._sent.call.address.kind].append(self._resolver.timing.now() - begun)
@@ -268,13 +272,13 @@ class ComparedAnswers:
         # Without another answer, nothing shows whether those are kept.
         return keys if self.others else keys - {OMITTED}
 
-    def compare_others(self) -> None:
+    def compare(self) -> bool:
         """Give back changed answers that the plan does not change; then raise WrongAssumption."""
         after = self._read_now()
         kept = {name: answer for name, answer in (self._before or {}).items() if name not in self._changed}
         lost = _lacking(after, {**self.others, **kept})
         if not lost:
-            return
+            return True
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
         is_omitted = not lost.keys().isdisjoint(self.others)

@@ -351,9 +351,8 @@ class ValueSearch:
             for call in calls:
                 self._resolver.before_retry(self.call)
                 now = issued(self.client, call, self._sent.ids)
-                body = self._rewrite(now.body)
                 with suppress(Rejected) if call.method == "DELETE" else nullcontext():
-                    self.client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)
+                    now.send_again(self._rewrite(now.body))
         except Rejected as refused:
             return refused.message
         except (WriteOutcomeUnknown, InvalidResponse):

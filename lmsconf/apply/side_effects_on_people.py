@@ -116,21 +116,22 @@ class SideEffectCheck:
                     self._lacking.append(id)
                 elif WHO_CAN_MANAGE in keys:
                     able.add(id)
-        is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
         managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
         self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._revoking_paths(id))}
-        self.is_unread = bool(named) and not self._before
+        is_lacking = WHO_CAN_MANAGE in keys and self._lacking
         self.key = WHO_CAN_MANAGE if is_lacking else MANAGED_GROUPS if self._groups else None
         """The key whose value the person can show; None if there is none."""
 
-    def compare(self) -> list[Problem]:
+    def compare(self) -> list[Problem] | None:
         """Return a warning where the call has changed more of the person than the plan says, once it shows.
+
+        None if the person cannot be read.
 
         Raises WrongAssumption if the person was given the manager right, which stays, because removing it
         might end managing, or if groups were lost that the plan does not take, after giving them back.
         """
         if not (self._changes or self.key) or not self._before:
-            return []
+            return [] if self._before else None
         # A list that the call changes was waited for already, and a person may not show it.
         after = self._resolver.poll(self._read_now, self._is_call_visible)
         self._email = str(after.get("email") or self._id)
@@ -214,8 +215,7 @@ class SideEffectCheck:
             if people == alone and not form and listed.has_archived:
                 break  # Where the service replaces the list, these could not be put back.
             with self._client.speaking(form), suppress(ApiError):
-                body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
-                self._client.send("POST", path, body=body, operation=operation)
+                listed.add(people)
                 if group in _managed(self._read_now()):
                     try:
                         listed.compare()

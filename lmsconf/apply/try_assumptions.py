@@ -203,7 +203,7 @@ class FirstCalls:
         Raises WrongAssumption, with that of the call if it failed, too.
         """
         try:
-            return None if person.is_unread else person.compare()
+            return person.compare()
         except ApiError as error:
             if person.key is None:
                 return None
@@ -234,10 +234,9 @@ class FirstCalls:
                 self._refuse_unshown(sent)
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
-            compare = (lambda: None) if compared is None else compared.compare_others
             # An earlier call shows nothing of a value that depends on what is live.
             keys |= {TIME_FORMAT} & self._keys[sent.call.id]
-            raise self._explained(keys, failed, self._search(sent), compare) or failed from failed
+            raise self._explained(keys, failed, self._search(sent), compared) or failed from failed
         self._note_right(right, sent.call)
         self._note_added(sent)
         return response
@@ -260,7 +259,7 @@ class FirstCalls:
                 break
             except (Rejected, WrongAssumption) as failed:
                 search = self._search(sent, compared.rewritten if whole else None)
-                error = self._explained(keys, failed, search, compared.compare) or failed
+                error = self._explained(keys, failed, search, compared) or failed
                 if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                     raise error from failed
                 # A service may refuse people who are in the list already: the new ones are named alone.
@@ -300,12 +299,12 @@ class FirstCalls:
         keys: frozenset[str],
         failed: Rejected | WrongAssumption,
         search: ValueSearch,
-        compare: Callable[[], object],
+        compared: ComparedAnswers | ComparedList | None,
     ) -> LmsconfError | None:
         """Return the error of a call that did not do what was planned, and hold back what rests on the same keys.
 
-        compare: raises WrongAssumption if the calls of the search have changed something else. None if the call works
-        as it was assumed, when it is sent once more.
+        compared: what the calls of the search may have changed besides. None if the call works as it was assumed, when
+        it is sent once more.
         """
         if isinstance(failed, WrongAssumption) and failed.values:
             return self._told(keys, failed.message, failed.values, refused=False, is_done=failed.is_done)
@@ -321,7 +320,7 @@ class FirstCalls:
             values = {k: v for k, v in values.items() if k != CLEAR_TIME and v != "omit" and not is_told}
         try:
             with search.client.speaking(values):
-                is_whole = compare() is not False
+                is_whole = compared is None or compared.compare()
         except WrongAssumption as other:
             message = other.message if found.is_done and not values else f"{message}; {other.message}"
             values |= other.values
