@@ -102,8 +102,7 @@ class ComparedList:
             self._resolver.poll(self._listed, first.issubset, self._resolver.settle_after_loss)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
-        others = replace(self.sent, body=self._naming(self._added - first))
-        rest = ComparedList(others, self._resolver)
+        rest = ComparedList(replace(self.sent, body=self._naming(self._added - first)), self._resolver)
         return rest if rest.others else None
 
     @property
@@ -174,8 +173,7 @@ class ComparedList:
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""
-        operation = LISTS[self.sent.call.operation]
-        response = self.sent.client.call(operation, path=self.sent.values.path)
+        response = self.sent.client.call(LISTS[self.sent.call.operation], path=self.sent.values.path)
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 

@@ -179,10 +179,8 @@ def _of_answer(field: FieldChange, planned: Change) -> _Explanation:
     several = isinstance(live or wanted, list) or field.added or field.removed
     of = answer_value_key if wanted or field.added else clear_answer_key
     keys = tuple(map(of, ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")))
-    is_shown = live or field.removed
-    return _Explanation(
-        keys=keys, why="" if is_shown else "a service may not show answers to hidden fields: leave them out"
-    )
+    hidden = "a service may not show answers to hidden fields: leave them out"
+    return _Explanation(keys=keys, why="" if live or field.removed else hidden)
 
 
 def _of_target(field: FieldChange, change: Change, planned: Change, zone: str | None, spec: ApiSpec) -> _Explanation:

@@ -167,15 +167,16 @@ class SideEffectCheck:
         if not other:
             return []
         changed = [f"{'+' if one in now else '-'} {one}" for one in sorted(other)]
-        warning = Problem(
-            code="apply/side-effect",
-            message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
-            f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
-            hint="Declare it for the people concerned, so that plans show and change it.",
-            severity=Severity.WARNING,
-            address=str(self._sent.call.address),
-        )
-        return [warning]
+        return [
+            Problem(
+                code="apply/side-effect",
+                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
+                f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
+                hint="Declare it for the people concerned, so that plans show and change it.",
+                severity=Severity.WARNING,
+                address=str(self._sent.call.address),
+            )
+        ]
 
     def _read_now(self) -> Mapping[str, Json]:
         return read_person(self._client, self._id)
@@ -204,11 +205,10 @@ class SideEffectCheck:
         Returns the dialect values under which it worked. Raises ApiError if there is no such list.
         """
         path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
-        body = self._client.spec.body_to_wire(operation, userIds=[self._id])
-        sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
+        call = replace(self._sent.call, operation=operation)
+        sent = replace(self._sent, call=call, path=path, body={"userIds": [self._id]})
         listed, key = ComparedList(sent, self._resolver), f"{operation}.userIds"
-        is_named = key in load_api_description().names
-        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
+        names = likeliest(key, self._client.spec.behaviour(key), "") if key in load_api_description().names else []
         forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
         alone = frozenset({self._id})
         for people, form in product((listed.everybody, alone), forms):
