@@ -44,6 +44,11 @@ def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply ag
     )
 
 
+def look_at(keys: Iterable[str]) -> str:
+    """Return the hint where no value is known that is right."""
+    return f"Check the dialect keys {', '.join(keys)}, or find them out with `lmsconf doctor --probe`."
+
+
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
     """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
     found = (error.values.items() for error in errors if isinstance(error, WrongAssumption))
@@ -92,8 +97,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
     keys = dict.fromkeys(key for one in explained for key in one.keys if key not in values)
     hint = [dialect_hint(values)] if values else []
     if keys:
-        named = ", ".join(f"{key} (now {spec.behaviour(key)})" for key in keys)
-        hint.append(f"Check the dialect keys {named}, or find them out with `lmsconf doctor --probe`.")
+        hint.append(look_at(f"{key} (now {spec.behaviour(key)})" for key in keys))
     return Problem(
         code="apply/no-effect",
         message=f"{change.address}: {message}",

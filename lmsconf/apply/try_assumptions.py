@@ -35,6 +35,7 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
+from lmsconf.apply.explain_mismatch import look_at
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
 from lmsconf.apply.side_effects_on_people import ManagerRightMissing, SideEffectCheck, side_effect_category
@@ -333,7 +334,7 @@ class FirstCalls:
             search.delete_created()
         if not explained and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
-            hint = _look_at(keys)
+            hint = look_at(sorted(keys))
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
         return self._told(keys, message, explained, left, refused=refused, is_done=False)
 
@@ -357,7 +358,7 @@ class FirstCalls:
             message = f"{message}; sent once more with other values, it did what was planned"
         lines = ["Right for this service:", *format_keys(dict(sorted(values.items())), "    ")] if values else []
         if left or not values:
-            lines.append(_look_at(left or keys))
+            lines.append(look_at(sorted(left or keys)))
         return WrongAssumption(message, hint="\n".join(lines), values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
@@ -379,7 +380,3 @@ class FirstCalls:
             self._most_added = max(self._most_added, named_people(sent.body))
         if BATCH in self._untried and self._most_added >= self._spec.integer_behaviour(BATCH):
             self._note(BATCH)
-
-
-def _look_at(keys: Collection[str]) -> str:
-    return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."
