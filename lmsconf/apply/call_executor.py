@@ -54,10 +54,12 @@ def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     replaced = {change.address for change in plan.changes if change.replaced_by}
     strictly = {need for call in plan.calls if call.address in replaced for need in call.needs}
     needed = strictly | {need for call in plan.calls if revokes_access(call) for need in call.needs}
-    checks = {
-        call.id: grant_verification(call, any_audience=call.id in strictly) for call in plan.calls if call.id in needed
+    return {
+        call.id: check
+        for call in plan.calls
+        if call.id in needed
+        if (check := grant_verification(call, any_audience=call.id in strictly)) is not None
     }
-    return {id: check for id, check in checks.items() if check is not None}
 
 
 def verify_grant(sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver) -> None:
