@@ -162,11 +162,9 @@ def apply_safely(
                 made_from=to_apply.manifests,
                 interrupts=interrupts,
             )
-        if journal is None:
-            return report, None
-        if any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
+        if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
             report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
-        return report, journal.path
+        return report, None if journal is None else journal.path
 
 
 def _interrupted(by: KeyboardInterrupt) -> LmsconfError:

@@ -101,8 +101,11 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    errors = (one for one in now.all_problems if one.is_error)
-    return (replace(one, code=StalePlan.code) for one in errors if (one.code, one.address) not in known)
+    return (
+        replace(one, code=StalePlan.code)
+        for one in now.all_problems
+        if one.is_error and (one.code, one.address) not in known
+    )
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:

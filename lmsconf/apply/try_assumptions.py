@@ -127,13 +127,12 @@ class FirstCalls:
 
         Of calls with as many, those come first whose values show whether the names are right.
         """
-        untried = self._keys[call.id] & self._untried
         # These wait for other calls: what is deleted to be created again, an addition to people in a list
         # for one to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
             call.id in self._followed
             or (call.operation in self._lists and call.address in self._to_others)
-            or (untried and call.address.name.endswith(f" -> {EVERYBODY}"))
+            or (self._keys[call.id] & self._untried and call.address.name.endswith(f" -> {EVERYBODY}"))
         )
         return 2 * len(self._keys[call.id]) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
