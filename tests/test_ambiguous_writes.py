@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from views.document_samples import EMPTY
 
+from lmsconf.api.client import Client
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import (
     ApiError,
@@ -38,6 +39,7 @@ ADD = replace(
 )
 LOST = WriteOutcomeUnknown("cut", hint="?", operation="manual-groups.create")
 Seen = Plan | LmsconfError
+NOWHERE = Client("http://127.0.0.1", "t")
 
 
 def wanting(*calls: Call) -> Plan:
@@ -92,7 +94,7 @@ class LookupScript:
         return found
 
     def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
-        sent = IssuedRequest(call=call, path=call.path, body=call.body, ids=ids or {})
+        sent = IssuedRequest(client=NOWHERE, call=call, path=call.path, body=call.body, ids=ids or {})
         lost = iter([LOST])
 
         def send() -> Json:

@@ -8,7 +8,7 @@ retried as soon as it is found missing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Set
 from enum import Enum
 from functools import partial
 from threading import Event
@@ -17,7 +17,6 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 
 from lmsconf.api.client import Client
-from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_candidates import ON_EXISTING
 from lmsconf.apply.scheduler import BeforeCall, Learnt
 from lmsconf.errors import (
@@ -29,6 +28,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     WrongAssumption,
 )
+from lmsconf.kinds.grant_verification import SentCall
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
@@ -51,28 +51,29 @@ class WriteStatus(Enum):
 
 
 class IssuedRequest(Struct, frozen=True, kw_only=True):
-    """A call as it was sent, with ids in place of references. ids: those that are known, also later."""
+    """A call as `client` sends it, with ids in place of references. ids: those that are known, also later."""
 
+    client: Client
     call: Call
     path: str
     body: object
     ids: Learnt = {}
 
-    def path_values(self, spec: ApiSpec) -> Mapping[str, str]:
-        """Return the values of the path's parameters."""
-        route = spec.match_route(self.call.method, self.path)
-        return route[1] if route else {}
+    @property
+    def values(self) -> SentCall:
+        """The values of the path's parameters, and the body."""
+        route = self.client.spec.match_route(self.call.method, self.path)
+        return SentCall(route[1] if route else {}, self.body)
 
-    def send_again(self, client: Client, body: object) -> None:
+    def send_again(self, body: object) -> None:
         """Send the call once more, with another body. Raises ApiError."""
-        client.send(self.call.method, self.path, body=body, operation=self.call.operation)
+        self.client.send(self.call.method, self.path, query=self.call.query, body=body, operation=self.call.operation)
 
 
-def issued(call: Call, ids: Learnt) -> IssuedRequest:
+def issued(client: Client, call: Call, ids: Learnt) -> IssuedRequest:
     """Return a call with the ids that it needs. Raises KeyError if one is not known."""
-    return IssuedRequest(
-        call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids), ids=ids
-    )
+    path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
+    return IssuedRequest(client=client, call=call, path=path, body=body, ids=ids)
 
 
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
@@ -228,7 +229,7 @@ def _is_part_of(wanted: Call, sent: IssuedRequest) -> bool:
     if wanted.operation != sent.call.operation:
         return False
     try:
-        now = issued(wanted, sent.ids)
+        now = issued(sent.client, wanted, sent.ids)
     except KeyError:
         # It references a resource that this run has not created yet, so it cannot be the call that was sent.
         return False

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -51,26 +52,23 @@ from lmsconf.workspace.manifests_commit import manifests_commit
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 
-class PreparedPlan(Struct, frozen=True, kw_only=True):
-    """A plan to apply. manifests: what it was made from just now; None for a saved plan.
+class PlanToApply(Struct, frozen=True):
+    """A plan, and the manifests that it was made from just now.
 
-    needs_staleness_check: the plan was made earlier, so it is compared with the workspace before anything else.
+    Without them it was made earlier, so it is compared with the workspace before anything else.
     """
 
     plan: Plan
     manifests: Manifests | None = None
-    needs_staleness_check: bool
 
 
-PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PreparedPlan]
+PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PlanToApply]
 """Makes or loads the plan."""
 
 
 def source_of_saved_plan(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
     """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
-    return lambda workspace, _: PreparedPlan(
-        plan=reevaluate_guards(workspace, plan, consents), needs_staleness_check=True
-    )
+    return lambda workspace, _: PlanToApply(reevaluate_guards(workspace, plan, consents))
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
@@ -105,8 +103,8 @@ class ApplyOptions(Struct, frozen=True, kw_only=True):
 
 def apply_safely(
     settings: Settings, source: PlanSource, options: ApplyOptions, progress: ApplyEvents
-) -> tuple[ApplyReport, bool]:
-    """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
+) -> tuple[ApplyReport, Path | None]:
+    """Apply the plan of `source` safely. Returns the report and the journal of the run; None if nothing was begun.
 
     Raises, with nothing sent: Locked and LockHeldElsewhere where another run has the workspace, StalePlan where the
     digest, the rehearsal or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it,
@@ -137,11 +135,11 @@ def apply_safely(
             timing=_wait_clock(progress, "settle", "Waiting for what was sent to show"),
             on_read=progress.record,
         )
-        prepared = source(workspace, progress)
-        plan, manifests = prepared.plan, prepared.manifests
+        to_apply = source(workspace, progress)
+        plan = to_apply.plan
         try:
             progress.record(plan)
-            renew_lock, snapshot = _check_approve_and_lock(workspace, prepared, options, progress, leases)
+            renew_lock, snapshot = _check_approve_and_lock(workspace, to_apply, options, progress, leases)
             # From here on Ctrl-C is recorded in the report.
             interrupts.defer()
             journal = _begin_journal(settings, plan, options, snapshot, progress) if plan.calls else None
@@ -152,7 +150,7 @@ def apply_safely(
         except KeyboardInterrupt as cut:
             interrupts.defer()
             progress.record(cut)
-            return report_unstarted(workspace, plan, _interrupted(cut), meta=options.meta), False
+            return report_unstarted(workspace, plan, _interrupted(cut), meta=options.meta), None
         # To verify, the workspace is read again: let go of the old snapshot before, or both are in memory.
         del snapshot
         with journal or nullcontext():
@@ -164,12 +162,12 @@ def apply_safely(
                 journal=journal,
                 before_call=renew_lock,
                 verify=options.verify,
-                made_from=manifests,
+                made_from=to_apply.manifests,
                 interrupts=interrupts,
             )
         if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
             report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
-        return report, journal is not None
+        return report, None if journal is None else journal.path
 
 
 def _interrupted(by: KeyboardInterrupt) -> LmsconfError:
@@ -188,7 +186,7 @@ def _wait_clock(progress: ApplyEvents, reason: str, message: str) -> WaitClock:
 
 def _check_approve_and_lock(
     workspace: WorkspaceReader,
-    prepared: PreparedPlan,
+    to_apply: PlanToApply,
     options: ApplyOptions,
     progress: ApplyEvents,
     leases: ExitStack,
@@ -198,14 +196,14 @@ def _check_approve_and_lock(
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
     with.
     """
-    plan, snapshot = prepared.plan, None
+    plan, snapshot, is_saved = to_apply.plan, None, to_apply.manifests is None
     if options.digest is not None and options.digest != (digest := plan_digest(plan)):
         raise StalePlan(
             f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
         )
     if options.needs_rehearsal:
         refuse_unrehearsed(plan, plan_digest(plan))
-    if prepared.needs_staleness_check:
+    if is_saved:
         # Before the guards: a stale plan is reported as stale, not as stopped by a guard.
         snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     refuse_blocked(plan)
@@ -214,7 +212,7 @@ def _check_approve_and_lock(
         raise LmsconfError("declined: nothing was changed")
     renew_lock = _remote_lock(workspace, plan, progress, leases)
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
-    compared_just_now = prepared.needs_staleness_check and not approve and not renew_lock
+    compared_just_now = is_saved and not approve and not renew_lock
     if plan.calls and not compared_just_now:
         snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     return renew_lock, snapshot

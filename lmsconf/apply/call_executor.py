@@ -34,7 +34,6 @@ from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by,
 from lmsconf.kinds.custom_field.types import MIGRATE
 from lmsconf.kinds.grant_verification import (
     GrantVerification,
-    SentCall,
     grant_verification,
     revokes_access,
 )
@@ -55,17 +54,17 @@ def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     replaced = {change.address for change in plan.changes if change.replaced_by}
     strictly = {need for call in plan.calls if call.address in replaced for need in call.needs}
     needed = strictly | {need for call in plan.calls if revokes_access(call) for need in call.needs}
-    checks = {
-        call.id: grant_verification(call, any_audience=call.id in strictly) for call in plan.calls if call.id in needed
+    return {
+        call.id: check
+        for call in plan.calls
+        if call.id in needed
+        if (check := grant_verification(call, any_audience=call.id in strictly)) is not None
     }
-    return {id: check for id, check in checks.items() if check is not None}
 
 
-def verify_grant(
-    client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
-) -> None:
+def verify_grant(sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
-    call = SentCall(sent.path_values(client.spec), sent.body)
+    client, call = sent.client, sent.values
     granted = frozenset(check.granted(call))
     missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
     if sent.call.operation in LISTS and len(granted) > len(sent.call.people):
@@ -141,21 +140,21 @@ class CallExecutor:
     def send(self, call: Call, ids: Learnt, client: Client) -> Learnt:
         """Send a call with the ids known so far; return the ids in its response. Raises LmsconfError."""
         try:
-            sent = issued(call, ids)
+            sent = issued(client, call, ids)
         except KeyError as missing:
             raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
         if call.needs and call.address in self._emptied:
             refuse_late_deletion(call, self._replay, self._resolver)
         try:
             response = self._first_calls.send(
-                client, sent, lambda one: self._resolver.resolve(one, partial(self._response, client, one))
+                sent, lambda one: self._resolver.resolve(one, partial(self._response, one))
             )
         except Rejected as refused:
             if call.id not in self._first_calls.replacing or call.address not in self._replaced:
                 raise
-            raise self._put_back(client, sent, refused) from refused
+            raise self._put_back(sent, refused) from refused
         try:
-            learnt = self._created_ids(client, sent, response)
+            learnt = self._created_ids(sent, response)
             for id in learnt.values():
                 # No later path could name it.
                 if why := path_segment_problem(id):
@@ -169,24 +168,24 @@ class CallExecutor:
             # The call was accepted; only its result could not be read.
             raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=call.operation) from error
 
-    def _put_back(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
+    def _put_back(self, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Create an assignment again that was deleted first, where the new one is refused; return the error."""
-        call, check = SentCall({}, sent.body), grant_verification(sent.call, any_audience=True)
+        client, call, check = sent.client, sent.values, grant_verification(sent.call, any_audience=True)
         try:
             if check is not None and {*check.granted(call)} <= {*check.visible(client.call, call)}:
                 return refused  # Trying other values has put it back.
             self._resolver.before_retry(sent.call)
-            sent.send_again(client, body_of_live(client.spec, sent.body, self._replaced[sent.call.address]))
+            sent.send_again(body_of_live(client.spec, sent.body, self._replaced[sent.call.address]))
             done = "it is created again as it was, without the progress of people"
         except ApiError as error:
             done = f"it was deleted, and creating it as it was failed, too: {error.message}"
         return refused.restated(Rejected, refused.hint, f"{refused.message}; {done}")
 
-    def _created_ids(self, client: Client, sent: IssuedRequest, response: Json) -> Learnt:
+    def _created_ids(self, sent: IssuedRequest, response: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
         call = sent.call
         if check := self._grants.get(call.id):
-            verify_grant(client, sent, check, self._resolver)
+            verify_grant(sent, check, self._resolver)
         kind = KINDS[call.address.kind]
         learnt, listing = _ids_in(call, kind, response), kind.list_operation
         created = choices_created_by(call) if call.address.kind == CUSTOM_FIELD else frozenset[Ref]()
@@ -195,17 +194,17 @@ class CallExecutor:
         if listing is None or created <= learnt.keys():
             return learnt
         # Later calls may need these ids.
-        find = partial(_find_created_ids, client, call, kind, listing)
+        find = partial(_find_created_ids, sent.client, call, kind, listing)
         return {**learnt, **self._resolver.poll(find, bool, self._resolver.settle_after_loss)}
 
-    def _response(self, client: Client, sent: IssuedRequest) -> Json:
+    def _response(self, sent: IssuedRequest) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
 
         The API specification does not show the status of that (Errors), so any that may mean it is looked into.
         """
         call = sent.call
         try:
-            return client.send(
+            return sent.client.send(
                 call.method,
                 sent.path,
                 query=call.query,
@@ -220,20 +219,20 @@ class CallExecutor:
                 refused.is_missing or (refused.status in (400, 409, 422) and self._resolver.is_done(sent))
             ):
                 return None
-            raise self._explain_refusal(client, sent, refused) from refused
+            raise self._explain_refusal(sent, refused) from refused
 
-    def _explain_refusal(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
+    def _explain_refusal(self, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Decide with one read whether a 403 is about a resource in use or the credential, where it may be either.
 
         On any other operation, a 403 is about the credential.
         """
-        if (missing := missing_manager_right(client, sent, refused)) is not None:
+        if (missing := missing_manager_right(sent, refused)) is not None:
             return missing
         if not refused.is_forbidden:
             return refused.restated(Rejected, HINT_ON_EXISTING) if sent.call.address in self._updated else refused
         if sent.call.operation in REFUSED_IN_USE:
             try:
-                client.call(CUSTOM_FIELDS.name)
+                sent.client.call(CUSTOM_FIELDS.name)
             except Unauthorized as unauthorized:
                 return unauthorized
             return refused.restated(ResourceInUse, REFUSED_IN_USE[sent.call.operation])

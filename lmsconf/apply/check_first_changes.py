@@ -81,48 +81,29 @@ def named_people(body: object) -> int:
 class ComparedList:
     """The list of one call, as it was before the call."""
 
-    def __init__(self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> None:
-        self._client, self._resolver, self.sent = client, resolver, sent
+    def __init__(self, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> None:
+        self._resolver, self.sent = resolver, sent
         self._before = self._first_listed()
-        self._added = SentCall({}, sent.body).listed_ids()
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the list is empty and the call names several people.
-
-        Two calls then show what adding does to those who are in a list, and nobody is in it but by this run.
-        """
-        return not self._before and len(self._added) > 1
+        self._added = sent.values.listed_ids()
 
     def begun(self) -> ComparedList | None:
-        """Add one person to a new list, and return it for the call with the others; None if nobody was added."""
-        if not self.is_new:
+        """Add one of several people to an empty list, and return it for the call with the others.
+
+        Two calls show what adding does to those who are in a list, and nobody is in it but by this run. None if nobody
+        was added.
+        """
+        if self._before or len(self._added) < 2:
             return None
         first = frozenset((min(self._added),))
         try:
-            self.sent.send_again(self._client, self._naming(first))
+            self.add(first)
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
             self._resolver.poll(self._listed, first.issubset, self._resolver.settle_after_loss)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
-        others = replace(self.sent, body=self._naming(self._added - first))
-        rest = ComparedList(self._client, others, self._resolver)
+        rest = ComparedList(replace(self.sent, body=self._naming(self._added - first)), self._resolver)
         return rest if rest.others else None
-
-    def add_last(self) -> bool:
-        """Add the last person of a new list; return whether the others are still in it.
-
-        Raises WrongAssumption if they are not, after putting them back.
-        """
-        last = frozenset((max(self._added),))
-        rest = ComparedList(self._client, replace(self.sent, body=self._naming(last)), self._resolver)
-        if not rest.others or last <= rest._before:
-            return False
-        with suppress(Rejected):
-            self.sent.send_again(self._client, rest.sent.body)
-            return rest.compare()
-        return False
 
     @property
     def others(self) -> frozenset[str]:
@@ -137,20 +118,21 @@ class ComparedList:
     @property
     def has_archived(self) -> bool:
         """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
-        return any(is_archived(self._client, id) for id in self.others)
+        return any(is_archived(self.sent.client, id) for id in self.others)
 
     def rewritten(self, body: object) -> object:
-        """Return a body of a call, whatever the name of its list, with the people who are in the list before it.
-
-        In that of a new list, the last person is left out, for `add_last`.
-        """
-        parts, last = body if isinstance(body, dict) else {}, {max(self._added)} if self.is_new else set()
+        """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
+        parts = body if isinstance(body, dict) else {}
         lists = [(key, ids) for key, ids in parts.items() if isinstance(ids, list)]
-        return {**parts, **{key: sorted(self._before.union(map(str, ids)) - last) for key, ids in lists}}
+        return {**parts, **{key: sorted(self._before.union(map(str, ids))) for key, ids in lists}}
+
+    def add(self, people: frozenset[str]) -> None:
+        """Send the call once more, naming these people. Raises ApiError."""
+        self.sent.send_again(self._naming(people))
 
     def _naming(self, people: frozenset[str]) -> object:
         """Return a body of the call that names these people."""
-        return self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(people))
+        return self.sent.client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(people))
 
     def compare(self) -> bool:
         """Return whether the list shows the call, with everybody who was in it before.
@@ -164,9 +146,9 @@ class ComparedList:
             if not missing:
                 return self._added <= after
             try:
-                self.sent.send_again(self._client, self._naming(self.everybody))
+                self.add(self.everybody)
             except Rejected:
-                self.sent.send_again(self._client, self._naming(self._before))
+                self.add(self._before)
             left = self._before - self._resolver.poll(self._listed, self._before.issubset)
         except ApiError as error:
             raise WriteOutcomeUnknown(
@@ -174,7 +156,7 @@ class ComparedList:
                 hint=error.hint,
                 operation=self.sent.call.operation,
             ) from error
-        people = "1 person who was" if len(missing) == 1 else f"{len(missing)} people who were"
+        people = count_noun(len(missing), "person who was", "people who were")
         back = f"{len(missing - left)} of them put back" if left else "put back again"
         raise WrongAssumption(
             f"{self.sent.call.operation} took {people} in the list before out of it, {back}: "
@@ -191,8 +173,7 @@ class ComparedList:
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""
-        operation = LISTS[self.sent.call.operation]
-        response = self._client.call(operation, path=self.sent.path_values(self._client.spec))
+        response = self.sent.client.call(LISTS[self.sent.call.operation], path=self.sent.values.path)
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 
@@ -203,14 +184,13 @@ def is_archived(client: Client, person: str) -> bool:
     return True
 
 
-def without_second(
-    client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, second: WrongAssumption
-) -> WrongAssumption:
+def without_second(sent: IssuedRequest, resolver: AmbiguousWriteResolver, second: WrongAssumption) -> WrongAssumption:
     """Delete one of two assignments that a call has left where one was; return the error with what was done.
 
     A service may delete one of them or both. If both, the assignment is created again, as planned.
     """
-    live = partial(targets_of, client.call, SentCall({}, sent.body))
+    client = sent.client
+    live = partial(targets_of, client.call, sent.values)
     rows = live()
     if len(rows) < 2:
         return second  # The service lists the audience under another id.
@@ -225,7 +205,7 @@ def without_second(
     fresh = None
     if not rows:
         resolver.before_retry(sent.call)
-        sent.send_again(client, sent.body)
+        sent.send_again(sent.body)
         fresh = resolver.shown(sent)
     return WrongAssumption(
         "the service made a second assignment; one of the two is left",
@@ -238,11 +218,11 @@ _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
 
 
-def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]) -> frozenset[str]:
+def answer_keys(sent: IssuedRequest, fields: dict[str, FieldRow]) -> frozenset[str]:
     """Return the dialect keys that a call with answers rests on. Reads the fields for their types, and keeps them."""
-    answers = answers_in_body(client.spec.behaviour, sent.body)
+    answers = answers_in_body(sent.client.spec.behaviour, sent.body)
     if not answers.keys() <= fields.keys():
-        fields |= {str(field.id): field for field in read_fields(client.call)}
+        fields |= {str(field.id): field for field in read_fields(sent.client.call)}
     key_of = {id: answer_value_key if any(answer_leaves(value)) else clear_answer_key for id, value in answers.items()}
     return frozenset({WRAPPER, OMITTED, *(key(fields[id].type) for id, key in key_of.items() if id in fields)})
 
@@ -255,15 +235,14 @@ class ComparedAnswers:
 
     def __init__(
         self,
-        client: Client,
         sent: IssuedRequest,
         resolver: AmbiguousWriteResolver,
         fields: Mapping[str, FieldRow],
         changed: Collection[str],
     ) -> None:
-        self._client, self._sent, self._resolver, self._fields, self._changed = client, sent, resolver, fields, changed
-        self._answers = answers_in_body(client.spec.behaviour, sent.body)
-        self._before, self._unshown = _read(client, sent), set[str]()
+        self._sent, self._resolver, self._fields, self._changed = sent, resolver, fields, changed
+        self._answers = answers_in_body(sent.client.spec.behaviour, sent.body)
+        self._before, self._unshown = _read(sent), set[str]()
 
     @property
     def others(self) -> _Answers:
@@ -281,7 +260,7 @@ class ComparedAnswers:
             return frozenset()
         begun = self._resolver.timing.now()
         missing = self._resolver.poll(self._missing, not_)
-        self.compare_others()
+        self.compare()
         if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
         self._resolver.lags[self._sent.call.address.kind].append(self._resolver.timing.now() - begun)
@@ -291,13 +270,13 @@ class ComparedAnswers:
         # Without another answer, nothing shows whether those are kept.
         return keys if self.others else keys - {OMITTED}
 
-    def compare_others(self) -> None:
+    def compare(self) -> bool:
         """Give back changed answers that the plan does not change; then raise WrongAssumption."""
         after = self._read_now()
         kept = {name: answer for name, answer in (self._before or {}).items() if name not in self._changed}
         lost = _lacking(after, {**self.others, **kept})
         if not lost:
-            return
+            return True
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
         is_omitted = not lost.keys().isdisjoint(self.others)
@@ -312,7 +291,7 @@ class ComparedAnswers:
 
         Returns the forms, and how many of the lost answers are still missing.
         """
-        own = self._client.spec
+        own = self._sent.client.spec
         types = {one.type for one in self._fields.values() if normalize_name(one.name) in lost}
         keys = [key for key in (WRAPPER, *sorted(map(answer_value_key, types))) if not own.is_known(key)]
         best: Mapping[str, Value] = {}
@@ -334,16 +313,16 @@ class ComparedAnswers:
     def _left_in(self, forms: Mapping[str, Value], whole: _Answers, lost: _Answers) -> int:
         """Send all answers in some forms; return how many of the lost ones are still missing."""
         try:
-            with self._client.speaking(forms):
-                behaviour = self._client.spec.behaviour
+            with self._sent.client.speaking(forms):
+                behaviour = self._sent.client.spec.behaviour
                 answers = encode_live_answers(behaviour, self._fields.values(), whole.values())
-                self._sent.send_again(self._client, build_answers_body(behaviour, answers))
+                self._sent.send_again(build_answers_body(behaviour, answers))
         except Rejected:
             return len(lost)
         return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
 
     def _read_now(self) -> _Answers:
-        return _read(self._client, self._sent) or {}
+        return _read(self._sent) or {}
 
     def _missing(self) -> str:
         """Return which effect of the call does not show; empty if all of it does."""
@@ -351,14 +330,14 @@ class ComparedAnswers:
         for id, value in self._answers.items():
             if id in self._fields and not any(answer_leaves(value)) and normalize_name(self._fields[id].name) in after:
                 return f"the answer to {self._fields[id].name} is still there"
-        call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
+        call = self._sent.values
         self._unshown = {
             id
             for id, field in self._fields.items()
             if field.hidden and id in self._answers and normalize_name(field.name) not in after
         }
         granted = {one for one in ANSWERS_GIVEN.granted(call) if isinstance(one, tuple) and one[0] not in self._unshown}
-        number = len(granted.difference(ANSWERS_GIVEN.visible(self._client.call, call)))
+        number = len(granted.difference(ANSWERS_GIVEN.visible(self._sent.client.call, call)))
         return ANSWERS_GIVEN.missing.format(missing=number, granted=len(granted)) if number else ""
 
 
@@ -367,7 +346,7 @@ def _lacking(live: _Answers, answers: _Answers) -> _Answers:
     return {name: answer for name, answer in answers.items() if live.get(name) != answer}
 
 
-def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
+def _read(sent: IssuedRequest) -> _Answers | None:
     """Return the answers of the person of a call; None if they cannot be read."""
-    answers = try_parse_answers(read_person(client, sent.path_values(client.spec)["userId"]))
+    answers = try_parse_answers(read_person(sent.client, sent.values.path["userId"]))
     return None if answers is None else {answer.field: answer for answer in answers}

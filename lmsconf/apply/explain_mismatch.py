@@ -44,6 +44,11 @@ def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply ag
     )
 
 
+def look_at(keys: Iterable[str]) -> str:
+    """Return the hint where no value is known that is right."""
+    return f"Check the dialect keys {', '.join(keys)}, or find them out with `lmsconf doctor --probe`."
+
+
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
     """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
     found = (error.values.items() for error in errors if isinstance(error, WrongAssumption))
@@ -92,8 +97,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
     keys = dict.fromkeys(key for one in explained for key in one.keys if key not in values)
     hint = [dialect_hint(values)] if values else []
     if keys:
-        named = ", ".join(f"{key} (now {spec.behaviour(key)})" for key in keys)
-        hint.append(f"Check the dialect keys {named}, or find them out with `lmsconf doctor --probe`.")
+        hint.append(look_at(f"{key} (now {spec.behaviour(key)})" for key in keys))
     return Problem(
         code="apply/no-effect",
         message=f"{change.address}: {message}",
@@ -159,8 +163,8 @@ def _of_list(field: FieldChange, change: Change, calls: Sequence[Call], spec: Ap
     if arrived and spec.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
         live = members(change.before).get(field.path)
         holds_only = isinstance(live, list) and {*_texts(live)} == arrived
-        people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
-        why = f"the list now holds only {people} added" if holds_only else "they were in the list before"
+        people = count_noun(len(arrived), "person who was", "people who were")
+        why = f"the list now holds only the {people} added" if holds_only else "they were in the list before"
         return _Explanation({ADD_MODE: "replace"}, why=f"{why}: the service replaces")
     if arrived:
         return _Explanation(why="the service passed them over")
@@ -179,10 +183,8 @@ def _of_answer(field: FieldChange, planned: Change) -> _Explanation:
     several = isinstance(live or wanted, list) or field.added or field.removed
     of = answer_value_key if wanted or field.added else clear_answer_key
     keys = tuple(map(of, ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")))
-    is_shown = live or field.removed
-    return _Explanation(
-        keys=keys, why="" if is_shown else "a service may not show answers to hidden fields: leave them out"
-    )
+    hidden = "a service may not show answers to hidden fields: leave them out"
+    return _Explanation(keys=keys, why="" if live or field.removed else hidden)
 
 
 def _of_target(field: FieldChange, change: Change, planned: Change, zone: str | None, spec: ApiSpec) -> _Explanation:

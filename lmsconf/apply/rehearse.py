@@ -29,7 +29,7 @@ from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan, refuse_if
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
@@ -163,22 +163,26 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
     again = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply that file."
     if plan.rehearsal is None:
         raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=again)
-    receipt = plan.rehearsal.receipt
-    if receipt.plan_digest != digest:
-        raise StalePlan(
+    receipt, failed = plan.rehearsal.receipt, "the rehearsal of the plan did not succeed"
+    change = "`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again."
+    refuse_if(
+        (
+            receipt.plan_digest != digest,
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
-            hint=again,
-        )
-    if receipt.outcome is not RehearsalOutcome.SUCCESS:
-        why = (
-            "some of its calls were refused"
-            if receipt.outcome is RehearsalOutcome.REFUSED
-            else "a second plan on the twin was not empty"
-        )
-        raise StalePlan(
-            f"the rehearsal of the plan did not succeed: {why}",
-            hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
-        )
+            again,
+        ),
+        (
+            receipt.outcome is RehearsalOutcome.REFUSED,
+            f"{failed}: some of its calls were refused",
+            change,
+        ),
+        (
+            receipt.outcome is not RehearsalOutcome.SUCCESS,
+            f"{failed}: a second plan on the twin was not empty",
+            change,
+        ),
+        error=StalePlan,
+    )
 
 
 def rehearse_on(
@@ -246,11 +250,15 @@ def _refuse_other_plan(plan: Plan, twins: Plan) -> None:
         {(str(change.address), change_hash(change, ("action", "before", "after"))) for change in one.changes}
         for one in (plan, twins)
     )
-    if differs := sorted({address for address, _ in then ^ now}):
-        raise CannotRehearse(
+    differs = sorted({address for address, _ in then ^ now})
+    refuse_if(
+        (
+            differs,
             f"the plan cannot be rehearsed: the twin gives another plan for {few(differs, most=5)}",
-            hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
-        )
+            "The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
+        ),
+        error=CannotRehearse,
+    )
 
 
 def _groups(

@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import MANUAL_GROUPS
-from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
+from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown, refuse_if
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
@@ -174,11 +174,14 @@ class LockLease:
             self._manager.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
     def _refuse_expired(self, call: Call) -> None:
-        if self._is_over(_SAFE_UNTIL):
-            raise LockLost(
+        refuse_if(
+            (
+                self._is_over(_SAFE_UNTIL),
                 f"the lock was not renewed in time, and {call.id} was not sent",
-                hint="Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
-            )
+                "Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
+            ),
+            error=LockLost,
+        )
 
     def _is_over(self, share: float) -> bool:
         """Whether so much of the lease is over."""

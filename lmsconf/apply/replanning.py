@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
@@ -28,8 +27,8 @@ from lmsconf.model.calls import CallStatus, Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.guards import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.names import exact_pattern, matches_patterns
-from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
+from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
 from lmsconf.planner.plan import move_problems_to_changes, people_to_read, plan_to_manifests
@@ -40,36 +39,25 @@ Replan: TypeAlias = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 """Plans again; also returns the errors of what cannot be planned."""
 
 
-class VerificationResult(Struct, frozen=True, kw_only=True):
-    """The result of a verification. converged: None if it was not possible.
-
-    residue: the changes that a fresh plan still contains. problems: errors of what could not be planned or read.
-    """
-
-    verified: VerifiedScope
-    converged: bool | None = None
-    residue: tuple[Change, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-def skipped_verification(reason: str, problems: tuple[Problem, ...] = ()) -> VerificationResult:
-    """The result when nothing was read, or could be, with the reason."""
-    return VerificationResult(verified=VerifiedScope(reason=reason), problems=problems)
+def unverified(report: ApplyReport, reason: str, problems: tuple[Problem, ...] = ()) -> ApplyReport:
+    """Return a report where nothing was read, or could be, with the reason."""
+    return replace(report, verified=VerifiedScope(reason=reason), problems=problems)
 
 
 def verify_by_replanning(
     workspace: WorkspaceReader,
     plan: Plan,
-    run: RunResult,
+    report: ApplyReport,
     resolver: AmbiguousWriteResolver,
     replan: Replan | str,
     phase: Phase,
-) -> VerificationResult:
+) -> ApplyReport:
     """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
 
-    replan: plans everything in the plan's selection; or the reason why only what the plan touched is verified.
+    Returns the report with what it showed, and the errors of what could not be planned or read. replan: plans
+    everything in the plan's selection; or the reason why only what the plan touched is verified.
     """
-    addresses = {outcome.address for outcome in run.outcomes}
+    addresses = {outcome.address for outcome in report.outcomes}
     whole = None if isinstance(replan, str) else replan
     verified = VerifiedScope(
         scope=VerifyMode.TOUCHED if whole is None else VerifyMode.ALL,
@@ -77,7 +65,7 @@ def verify_by_replanning(
         partial=plan.partial,
         reason=replan if isinstance(replan, str) else None,
     )
-    seen = VerificationResult(verified=verified, converged=False)
+    seen = replace(report, verified=verified, converged=False)
     for _ in resolver.poll_times(resolver.settle_after_response):
         try:
             if whole is None:
@@ -85,11 +73,11 @@ def verify_by_replanning(
             else:
                 now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in addresses)
-                seen = VerificationResult(
+                seen = replace(
+                    seen,
                     verified=replace(
                         verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out)
                     ),
-                    converged=False,
                     residue=tuple(change for change in now.changes if change.address not in addresses),
                     problems=errors,
                 )
@@ -98,13 +86,13 @@ def verify_by_replanning(
             return replace(seen, problems=(*seen.problems, *(one for one in error.problems if one.is_error)))
         except Rejected as refused:
             # What the run has deleted may still be listed, and not be readable any more.
-            result = skipped_verification(refused.message, refused.problems)
+            result = unverified(report, refused.message, refused.problems)
             continue
         except LmsconfError as error:
-            return skipped_verification(error.message, error.problems)
+            return unverified(report, error.message, error.problems)
         residue = (*changes, *seen.residue)
         result = replace(seen, converged=not (residue or seen.problems), residue=residue)
-        if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
+        if not any(change.address in addresses and is_already_accepted(change, report.outcomes) for change in changes):
             break
     return result
 
@@ -191,8 +179,9 @@ def _fitting(
     between both plans.
     """
     refuse_unusable(workspace, plan)
-    manifests, policy, snapshot = _read_again(workspace, plan, progress=progress)
-    now, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
+    own = own_changes(workspace, plan)
+    snapshot = workspace.read(own, progress)
+    now, unplannable = workspace.plan_with_errors(own.manifests, own.policy, snapshot)
     if differences := find(plan, now, unplannable):
         changed = ", ".join(dict.fromkeys(difference.address for difference in differences if difference.address))
         raise StalePlan(
@@ -205,23 +194,16 @@ def _fitting(
 
 def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
     """Re-plan the plan's own changes on the current snapshot. only: of this resource, and what it needs."""
+    own = own_changes(workspace, plan, only)
     with phase("Verifying") as progress:
-        manifests, policy, snapshot = _read_again(workspace, plan, only, progress)
-    return workspace.draft(manifests, snapshot, policy).plan
+        snapshot = workspace.read(own, progress)
+    return workspace.draft(own.manifests, snapshot, own.policy).plan
 
 
-def _read_again(
-    workspace: WorkspaceReader, plan: Plan, only: Address | None = None, progress: Report | None = None
-) -> tuple[Manifests, Policy, Snapshot]:
-    """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    manifests, policy = own_changes(workspace, plan, only)
-    return manifests, policy, workspace.read(ReadScope(manifests, policy, people=people_to_read(plan)), progress)
+def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> ReadScope:
+    """Return a plan's own changes as manifests, with the policy to plan them: no ownership, nothing excluded.
 
-
-def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
-    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded.
-
-    only: of this resource, and what it needs.
+    All that they are compared with is read; people by the ids in the plan. only: of this resource, and what it needs.
     """
     project_policy = workspace.settings.policy
     policy = Policy(
@@ -235,7 +217,7 @@ def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = N
         # Unchanged resources of the plan are not in these manifests, and would look undeclared.
         compares=0,
     )
-    return plan_to_manifests(plan), policy
+    return ReadScope(plan_to_manifests(plan), policy, people=people_to_read(plan))
 
 
 def replan_everything(

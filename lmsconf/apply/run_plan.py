@@ -13,11 +13,10 @@ from lmsconf.apply.call_executor import CallExecutor
 from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
     Replan,
-    VerificationResult,
     exit_code,
     replan_everything,
     replay,
-    skipped_verification,
+    unverified,
     verify_by_replanning,
 )
 from lmsconf.apply.scheduler import ApplyEvents, BeforeCall, CallCounter, CallRun, Phase, RunResult, unstarted_run
@@ -31,6 +30,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import (
     ApplyReport,
     CallOutcome,
+    VerifiedScope,
     VerifyMode,
     is_already_accepted,
 )
@@ -76,73 +76,76 @@ def execute(
         replan = _whole_replan(workspace, plan, verify, made_from, progress.phase)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
         run, resolver, side_effects = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
-        verification = skipped_verification("The run was stopped before that.")
+        report = unverified(_begun_report(plan, digest, run, started, meta), "The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
                 with interrupts.raised():
-                    verification = _verify(workspace, plan, run, resolver, replan, progress.phase)
+                    report = _verify(workspace, plan, report, resolver, replan, progress.phase)
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
         run.interrupted_by = run.interrupted_by or interrupts.first
-        report = _report(workspace, plan, digest, run, verification, started, meta, side_effects)
+        report = _ended_report(workspace, plan, run, report, side_effects)
         problems = () if journal is None else journal.record_end(report)
     return replace(report, problems=(*report.problems, *problems)) if problems else report
 
 
-def _report(
-    workspace: WorkspaceReader,
-    plan: Plan,
-    digest: str,
-    run: RunResult,
-    verification: VerificationResult,
-    started: str,
-    meta: Mapping[str, str],
-    side_effects: Sequence[Problem] = (),
-) -> ApplyReport:
-    touched = {outcome.address for outcome in run.outcomes}
-    unseen = [one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)]
+def _begun_report(plan: Plan, digest: str, run: RunResult, started: str, meta: Mapping[str, str]) -> ApplyReport:
+    """Return the report of a run of which nothing was read back yet."""
     return ApplyReport(
         plan_digest=digest,
         workspace=plan.workspace,
         url=plan.url,
         people=plan.people,
         started_at=started,
-        finished_at=workspace.now(),
+        finished_at=started,
         outcomes=run.outcomes,
-        verified=verification.verified,
-        converged=verification.converged,
-        residue=verification.residue,
+        verified=VerifiedScope(),
+        converged=None,
+        residue=(),
+        problems=(),
+        meta=dict(meta),
+        exit=exit_code(run, None),
+        predicted=plan.effects.totals if plan.changes else None,
+    )
+
+
+def _ended_report(
+    workspace: WorkspaceReader, plan: Plan, run: RunResult, report: ApplyReport, side_effects: Sequence[Problem]
+) -> ApplyReport:
+    """Return the report of a run at its end, with what its calls should have changed and what they did besides."""
+    unseen = [change for change in report.remaining_changes if is_already_accepted(change, run.outcomes)]
+    return replace(
+        report,
+        finished_at=workspace.now(),
         problems=(
-            *verification.problems,
+            *report.problems,
             *wrong_assumptions(run.errors),
             *side_effects,
             *(no_effect_problem(plan, run, change, workspace.connection.spec) for change in unseen),
         ),
-        meta=dict(meta),
-        exit=exit_code(run, verification.converged),
-        predicted=plan.effects.totals if plan.changes else None,
+        exit=exit_code(run, report.converged),
     )
 
 
 def _verify(
     workspace: WorkspaceReader,
     plan: Plan,
-    run: RunResult,
+    report: ApplyReport,
     resolver: AmbiguousWriteResolver,
     replan: Replan | str,
     phase: Phase,
-) -> VerificationResult:
+) -> ApplyReport:
     """Plan again, and warn where the effects on people are not those that the plan predicted.
 
     replan: of `_whole_replan`.
     """
     if isinstance(replan, str) and not plan.changes:
-        return skipped_verification(replan)
-    verification = verify_by_replanning(workspace, plan, run, resolver, replan, phase)
-    if not (verification.converged and plan.changes and plan.effects.groups):
-        return verification
-    created = {outcome.address: RemoteId(outcome.id) for outcome in run.outcomes if outcome.id is not None}
+        return unverified(report, replan)
+    report = verify_by_replanning(workspace, plan, report, resolver, replan, phase)
+    if not (report.converged and plan.changes and plan.effects.groups):
+        return report
+    created = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
     try:
         with workspace.connection.worker_pool(workspace.parallelism) as pool:
             more = [*compare_members(workspace.connection.reader(pool), plan, created)]
@@ -155,7 +158,7 @@ def _verify(
                 severity=Severity.WARNING,
             )
         ]
-    return replace(verification, problems=(*verification.problems, *more))
+    return replace(report, problems=(*report.problems, *more))
 
 
 def _send_calls(
@@ -233,12 +236,5 @@ def report_unstarted(
     workspace: WorkspaceReader, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]
 ) -> ApplyReport:
     """Return the report of a run that stopped before its first call."""
-    return _report(
-        workspace,
-        plan,
-        plan_digest(plan),
-        unstarted_run(plan, error),
-        skipped_verification("Nothing was sent.", error.problems),
-        workspace.now(),
-        meta,
-    )
+    report = _begun_report(plan, plan_digest(plan), unstarted_run(plan, error), workspace.now(), meta)
+    return unverified(report, "Nothing was sent.", error.problems)

@@ -18,7 +18,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import (
     CLEAR_TIME,
     EVERYONE_ID,
@@ -33,19 +32,16 @@ from lmsconf.api.spec.dialect_candidates import (
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, issued
-from lmsconf.apply.check_first_changes import LISTS, named_people
 from lmsconf.apply.explain_mismatch import deviates
 from lmsconf.apply.replanning import own_changes
 from lmsconf.errors import ApiError, InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.assignment.steps import TARGET_KEYS, body_of_live
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.steps import fill_refs_in_body
 from lmsconf.model.calls import Call
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.plan import people_to_read, plan_without_effects
-from lmsconf.planner.read.needed_listings import ReadScope
+from lmsconf.planner.plan import plan_without_effects
 from lmsconf.workspace.reader import WorkspaceReader
 
 _NOT_TRIED: Final = frozenset((ON_EXISTING, "custom-fields.in-use", WHO_CAN_MANAGE, EVERYONE_ID))
@@ -95,14 +91,13 @@ class ValueSearch:
         plan: Plan,
         resolver: AmbiguousWriteResolver,
         fields: Mapping[str, FieldRow],
-        client: Client,
         sent: IssuedRequest,
         rewrite: Callable[[object], object] | None = None,
     ) -> None:
         self._now, self._fields = workspace.now, fields
-        self._manifests, self._policy = own_changes(workspace, plan, sent.call.address)
-        self._read = partial(workspace.read, ReadScope(self._manifests, self._policy, people=people_to_read(plan)))
-        self.client, self._sent, self.call = client, sent, sent.call
+        self._own = own_changes(workspace, plan, sent.call.address)
+        self._read = partial(workspace.read, self._own)
+        self.client, self._sent, self.call = sent.client, sent, sent.call
         self._resolver, self._rewrite = resolver, rewrite or (lambda body: body)
         self._left_of = partial(differences_left, plan, sent.call)
         # So it may be deleted and created again.
@@ -113,10 +108,8 @@ class ValueSearch:
     def _replan(self, values: Mapping[str, Value]) -> Plan | None:
         """Plan the plan's own changes of the resource again under these values; None if there is no such plan."""
         with suppress(ProblemsFound):
-            spec = self.client.spec.with_values(values)
-            return plan_without_effects(
-                self._manifests, self._snapshot, self._policy, spec, created_at=self._now()
-            ).plan
+            spec, own = self.client.spec.with_values(values), self._own
+            return plan_without_effects(own.manifests, self._snapshot, own.policy, spec, created_at=self._now()).plan
         return None
 
     def explain(self, keys: frozenset[str], refusal: str | None) -> Attempt:
@@ -139,16 +132,13 @@ class ValueSearch:
         """Return the values, as `explain` does, without a second search for forms of answers."""
         self._snapshot = self._read()
         self._sends = 0
-        self._tried_before: dict[frozenset[tuple[str, Value]], Attempt] = {}
         self._idle: dict[str, str | None] = {}
         self._at_first = self._at_first or self._snapshot.listings
         self._accepted: list[Mapping[str, Value]] = []
         self._is_refused = refusal is not None
         reached = Attempt({}, refusal, self._left({}))
         while reached.left < inf:
-            tried = keys - _NOT_TRIED
-            if reached.refusal is None:
-                tried = self._unshown(tried, reached.values)
+            tried = keys - _NOT_TRIED if reached.refusal is not None else self._unshown(keys, reached.values)
             step = self._step(tried, reached) or self._smaller_step(tried, reached) or self._joint_step(tried, reached)
             if step is None:
                 break
@@ -164,9 +154,9 @@ class ValueSearch:
         return Attempt({} if self._is_late else reached.values)
 
     def _unshown(self, keys: frozenset[str], values: Mapping[str, Value]) -> frozenset[str]:
-        """Return keys without those of parts of an assignment that show; all where everything shows."""
-        paths = self._paths_left(values)
-        return frozenset(key for key in keys if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else keys
+        """Return keys to try without those of parts of an assignment that show; all where everything shows."""
+        paths, tried = self._paths_left(values), keys - _NOT_TRIED
+        return frozenset(key for key in tried if not _PARTS.get(key, paths).isdisjoint(paths)) if paths else tried
 
     def _paths_left(self, values: Mapping[str, Value]) -> set[str]:
         """Return the keys of the resource that a plan under these values still changes."""
@@ -226,8 +216,7 @@ class ValueSearch:
         demanded = frozenset(key for key in keys if spoken(key) in required or body.get(spoken(key)) is False)
         optional, nothing = keys - demanded, frozenset[str]()
         for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
-            self._rewrite, self._tried_before = partial(_without, frozenset(map(spoken, optional - kept))), {}
-            self._sends = 0
+            self._rewrite, self._sends = partial(_without, frozenset(map(spoken, optional - kept))), 0
             now, tried = self._once({}), demanded | kept
             step = now if now.left < reached.left else self._step(tried, reached) or self._joint_step(tried, reached)
             if step is not None:
@@ -250,11 +239,8 @@ class ValueSearch:
         return self._sends >= _MOST or self._resolver.stop_waiting.is_set()
 
     def _once(self, values: Mapping[str, Value]) -> Attempt:
-        """Try values that were not tried yet, and only so many; return how far they get."""
-        attempt = frozenset(values.items())
-        if attempt not in self._tried_before and not self._is_enough:
-            self._tried_before[attempt] = self._tried(values)
-        return self._tried_before.get(attempt, Attempt(values))
+        """Try values, but only so many; return how far they get."""
+        return Attempt(values) if self._is_enough else self._tried(values)
 
     @property
     def has_changed(self) -> bool:
@@ -268,7 +254,7 @@ class ValueSearch:
 
         values: those of what was found that are certain, and of what it has changed along.
         """
-        left = self._unshown(keys - values.keys() - _NOT_TRIED, {}) if found.values else frozenset[str]()
+        left = self._unshown(keys - values.keys(), {}) if found.values else frozenset[str]()
         if values or self._is_enough:
             return values, left
         body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self.client.spec.behaviour
@@ -296,7 +282,7 @@ class ValueSearch:
             return True
         live = next((one.before for one in self._changes({})), None)
         with suppress(Rejected):
-            self._sent.send_again(self.client, body_of_live(self.client.spec, self._sent.body, live))
+            self._sent.send_again(body_of_live(self.client.spec, self._sent.body, live))
             return False
         return True
 
@@ -306,7 +292,7 @@ class ValueSearch:
         plan = self._replan(values)
         alike = [call for call in plan.calls if call.operation == self.call.operation] if plan else []
         with suppress(KeyError):
-            return replace(issued(alike[0], self._sent.ids), call=self.call) if alike else None
+            return replace(issued(self.client, alike[0], self._sent.ids), call=self.call) if alike else None
         return None
 
     def _tried(self, values: Mapping[str, Value]) -> Attempt:
@@ -364,10 +350,9 @@ class ValueSearch:
         try:
             for call in calls:
                 self._resolver.before_retry(self.call)
-                now = issued(call, self._sent.ids)
-                body = self._rewrite(now.body)
+                now = issued(self.client, call, self._sent.ids)
                 with suppress(Rejected) if call.method == "DELETE" else nullcontext():
-                    self.client.send(call.method, now.path, query=call.query, body=body, operation=call.operation)
+                    now.send_again(self._rewrite(now.body))
         except Rejected as refused:
             return refused.message
         except (WriteOutcomeUnknown, InvalidResponse):
@@ -376,20 +361,10 @@ class ValueSearch:
             return ""  # It needs a resource that this run has not created.
         return None
 
-    def _names_anybody(self, call: Call) -> bool:
-        """Whether the rewritten body of a call names anybody."""
-        with suppress(KeyError):
-            return bool(named_people(self._rewrite(fill_refs_in_body(call.body, self._sent.ids))))
-        return True
-
     def _left(self, values: Mapping[str, Value]) -> float:
         """Return how many planned differences are left under these values; inf if there is no plan."""
         plan = self._replan(values)
-        if plan is None:
-            return inf
-        # A list that names nobody waits for the person who is added last.
-        calls = tuple(call for call in plan.calls if call.operation not in LISTS or self._names_anybody(call))
-        return self._left_of(replace(plan, calls=calls))
+        return inf if plan is None else self._left_of(plan)
 
 
 def _without(names: frozenset[str], body: object) -> object:

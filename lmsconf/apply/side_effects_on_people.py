@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description, with_names
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
@@ -58,16 +57,16 @@ class ManagerRightMissing(Rejected, code="refusal/manager-right"):
     """People named as managers lack the manager right."""
 
 
-def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError | None:
+def missing_manager_right(sent: IssuedRequest, refused: Rejected) -> ApiError | None:
     """Return the error of a refused call that makes people managers who lack the right; None for any other call.
 
     Reads each of these people.
     """
-    spec, operation = client.spec, sent.call.operation
+    spec, operation = sent.client.spec, sent.call.operation
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     with suppress(ApiError):
-        people = {id: read_person(client, id) for id in _manager_ids_in_body(client, sent)}
+        people = {id: read_person(sent.client, id) for id in _manager_ids_in_body(sent)}
         if unable := [str(one.get("email") or id) for id, one in people.items() if not _may_manage(one)]:
             return refused.restated(
                 ManagerRightMissing,
@@ -91,7 +90,6 @@ class SideEffectCheck:
 
     def __init__(
         self,
-        client: Client,
         sent: IssuedRequest,
         resolver: AmbiguousWriteResolver,
         keys: frozenset[str],
@@ -99,38 +97,39 @@ class SideEffectCheck:
         removed: frozenset[str],
         changes: Sequence[Change],
     ) -> None:
-        self._client, self._sent, self._resolver, self._changes = client, sent, resolver, changes
+        self._client, self._sent, self._resolver, self._changes = sent.client, sent, resolver, changes
         is_first = bool(changes) or MANAGED_GROUPS in keys
-        own = sent.path_values(client.spec).get("userId") if is_first else None
-        named = [own] if own else _manager_ids_in_body(client, sent)
+        own = sent.values.path.get("userId") if is_first else None
+        named = [own] if own else _manager_ids_in_body(sent)
         unknown = [id for id in named if id not in able] if WHO_CAN_MANAGE in keys else []
         self._before: Mapping[str, Json] = {}
         self._lacking: list[str] = []
         # A service that shows no single person shows nothing of this.
         with suppress(Rejected if keys & {WHO_CAN_MANAGE, MANAGED_GROUPS} else ApiError):
             for id in unknown or (named[:1] if is_first else []):
-                person = read_person(client, id)
+                person = read_person(sent.client, id)
                 if not self._lacking:
                     self._before, self._id = person, id
                 if not _may_manage(person):
                     self._lacking.append(id)
                 elif WHO_CAN_MANAGE in keys:
                     able.add(id)
-        is_lacking = WHO_CAN_MANAGE in keys and bool(self._before) and not _may_manage(self._before)
         managed = _managed(self._before) if MANAGED_GROUPS in keys else {}
         self._groups = {id: name for id, name in managed.items() if removed.isdisjoint(self._revoking_paths(id))}
-        self.is_unread = bool(named) and not self._before
+        is_lacking = WHO_CAN_MANAGE in keys and self._lacking
         self.key = WHO_CAN_MANAGE if is_lacking else MANAGED_GROUPS if self._groups else None
         """The key whose value the person can show; None if there is none."""
 
-    def compare(self) -> list[Problem]:
+    def compare(self) -> list[Problem] | None:
         """Return a warning where the call has changed more of the person than the plan says, once it shows.
+
+        None if the person cannot be read.
 
         Raises WrongAssumption if the person was given the manager right, which stays, because removing it
         might end managing, or if groups were lost that the plan does not take, after giving them back.
         """
         if not (self._changes or self.key) or not self._before:
-            return []
+            return [] if self._before else None
         # A list that the call changes was waited for already, and a person may not show it.
         after = self._resolver.poll(self._read_now, self._is_call_visible)
         self._email = str(after.get("email") or self._id)
@@ -166,15 +165,16 @@ class SideEffectCheck:
         if not other:
             return []
         changed = [f"{'+' if one in now else '-'} {one}" for one in sorted(other)]
-        warning = Problem(
-            code="apply/side-effect",
-            message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
-            f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
-            hint="Declare it for the people concerned, so that plans show and change it.",
-            severity=Severity.WARNING,
-            address=str(self._sent.call.address),
-        )
-        return [warning]
+        return [
+            Problem(
+                code="apply/side-effect",
+                message=f"{self._sent.call.address}: {self._sent.call.operation} also changed {self._email}, and the "
+                f"plan does not show it: {few(changed, most=_SHOWN)}. It may do the same with other people",
+                hint="Declare it for the people concerned, so that plans show and change it.",
+                severity=Severity.WARNING,
+                address=str(self._sent.call.address),
+            )
+        ]
 
     def _read_now(self) -> Mapping[str, Json]:
         return read_person(self._client, self._id)
@@ -203,19 +203,17 @@ class SideEffectCheck:
         Returns the dialect values under which it worked. Raises ApiError if there is no such list.
         """
         path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
-        body = self._client.spec.body_to_wire(operation, userIds=[self._id])
-        sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
-        listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
-        is_named = key in load_api_description().names
-        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
+        call = replace(self._sent.call, operation=operation)
+        sent = replace(self._sent, call=call, path=path, body={"userIds": [self._id]})
+        listed, key = ComparedList(sent, self._resolver), f"{operation}.userIds"
+        names = likeliest(key, self._client.spec.behaviour(key), "") if key in load_api_description().names else []
         forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
         alone = frozenset({self._id})
         for people, form in product((listed.everybody, alone), forms):
             if people == alone and not form and listed.has_archived:
                 break  # Where the service replaces the list, these could not be put back.
             with self._client.speaking(form), suppress(ApiError):
-                body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
-                self._client.send("POST", path, body=body, operation=operation)
+                listed.add(people)
                 if group in _managed(self._read_now()):
                     try:
                         listed.compare()
@@ -244,9 +242,9 @@ def _planned_items(change: Change, email: str) -> Iterable[str]:
     return (f"{key.removesuffix('s')} of {name}" for key in lists for name in names)
 
 
-def _manager_ids_in_body(client: Client, sent: IssuedRequest) -> list[str]:
+def _manager_ids_in_body(sent: IssuedRequest) -> list[str]:
     """Return the user ids that a call names as managers."""
-    body = with_names(sent.body, client.spec[sent.call.operation].from_request)
+    body = with_names(sent.body, sent.client.spec[sent.call.operation].from_request)
     lists = map(body.get, ("userIds", "managers", "managerIds")) if isinstance(body, Mapping) else ()
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 

@@ -32,7 +32,6 @@ from lmsconf.model.plan import Action, Change, Plan, total_taken
 from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
 from lmsconf.workspace.reader import WorkspaceReader
 
-CODE: Final = "plan/stale"
 _ABSENT: Final = object()
 """Marks a key that one side lacks."""
 
@@ -102,8 +101,11 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
 def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
     """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    errors = (one for one in now.all_problems if one.is_error)
-    return (replace(one, code=CODE) for one in errors if (one.code, one.address) not in known)
+    return (
+        replace(one, code=StalePlan.code)
+        for one in now.all_problems
+        if one.is_error and (one.code, one.address) not in known
+    )
 
 
 def _counts_more(guard: str, plan: Plan, now: Plan) -> bool:
@@ -224,9 +226,7 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
 
 def _alike(value: object, other: object) -> bool:
     """Whether two values are equal; lists in manifests are unordered."""
-    if isinstance(value, list) and isinstance(other, list):
-        return Counter(map(_inline, value)) == Counter(map(_inline, other))
-    return value == other
+    return _sorted(cast(Json, value)) == _sorted(cast(Json, other))
 
 
 def _key_lines(key: str, then: Change, live: Json) -> Iterator[str]:
@@ -278,7 +278,7 @@ def _in_milliseconds(value: Json) -> Json:
 
 def _problem(change: Change | None, message: str, lines: Iterable[str] = (), address: str | None = None) -> Problem:
     return Problem(
-        code=CODE,
+        code=StalePlan.code,
         message=message,
         hint="\n".join([*map(escape_invisible, lines), "Plan again and review it."]),
         source=None if change is None else change.source,

@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.api.client import Client
 from lmsconf.api.spec.dialect_candidates import (
     ADD_MODE,
     BATCH,
@@ -36,6 +35,7 @@ from lmsconf.apply.check_first_changes import (
     named_people,
     without_second,
 )
+from lmsconf.apply.explain_mismatch import look_at
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.search_dialect import ValueSearch, creates, differences_left
 from lmsconf.apply.side_effects_on_people import ManagerRightMissing, SideEffectCheck, side_effect_category
@@ -116,8 +116,10 @@ class FirstCalls:
         return self._spec.is_known(key) or self._seen.get(name) == self._spec.behaviour(key)
 
     def _note(self, name: str) -> None:
-        """Note that a call has shown the assumed value of a key to be right."""
-        if self._journal is not None:
+        """Note that a call has shown the assumed value of a key to be right. name: that in a journal."""
+        self._untried.discard(name)
+        # Another run has to try again what depends on what is live.
+        if self._journal is not None and name != TIME_FORMAT:
             self._journal.record_seen(name, self._spec.behaviour(name.split()[0]))
 
     def priority(self, call: Call) -> int:
@@ -125,13 +127,12 @@ class FirstCalls:
 
         Of calls with as many, those come first whose values show whether the names are right.
         """
-        untried = self._keys[call.id] & self._untried
         # These wait for other calls: what is deleted to be created again, an addition to people in a list
         # for one to an empty list, which shows what adding does, and what concerns everyone.
         waits = (
             call.id in self._followed
-            or (ADD_MODE in untried and call.address in self._to_others)
-            or (untried and call.address.name.endswith(f" -> {EVERYBODY}"))
+            or (call.operation in self._lists and call.address in self._to_others)
+            or (self._keys[call.id] & self._untried and call.address.name.endswith(f" -> {EVERYBODY}"))
         )
         return 2 * len(self._keys[call.id]) + bool(self._empty.get(call.id)) + LAST * bool(waits)
 
@@ -148,13 +149,12 @@ class FirstCalls:
         keys = self._keys[call.id]
         if call.operation in LISTS:
             # An empty list can show it, too.
-            is_open = call.operation in self._lists or not self._lists
-            keys = keys | ({ADD_MODE} & self._untried) if is_open else keys - {ADD_MODE}
+            keys = keys | ({ADD_MODE} & self._untried) if call.operation in self._lists else keys - {ADD_MODE}
             if named_people(call.body) <= self._most_added:
                 keys -= {BATCH}
         return keys
 
-    def send(self, client: Client, sent: IssuedRequest, send: Send) -> Json:
+    def send(self, sent: IssuedRequest, send: Send) -> Json:
         """Send a call; compare what it changes if it is the first to rest on an assumption, or of its sort.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
@@ -166,22 +166,22 @@ class FirstCalls:
             if sent.call.id not in self.replacing:
                 raise WrongAssumption(f"it rests on {wrong[0]}, too: {self._wrong[wrong[0]]}", sent=False)
             # What it takes the place of is deleted already.
-            with client.speaking(self._found):
-                return send(self._search(client, sent).as_spoken(self._found) or sent)
+            with sent.client.speaking(self._found):
+                return send(self._search(sent).as_spoken(self._found) or sent)
         keys = keys & self._untried if self.is_serial(sent.call) else frozenset()
         if keys and sent.call.operation == ANSWERS:
             # A body does not show the types of the fields.
-            keys = answer_keys(client, sent, self._fields) & self._untried
-        return self._tried_along(client, sent, keys, send)
+            keys = answer_keys(sent, self._fields) & self._untried
+        return self._tried_along(sent, keys, send)
 
-    def _tried_along(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+    def _tried_along(self, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys; compare what the service may change of a person along."""
         sort = side_effect_category(sent.call)
         changes = self._plan.changes if sort in self._watched else ()
-        person = SideEffectCheck(client, sent, self._resolver, keys, self._able, self._removed, changes)
+        person = SideEffectCheck(sent, self._resolver, keys, self._able, self._removed, changes)
         alone = keys - {MANAGED_GROUPS} if person.key else keys - {MANAGED_GROUPS, WHO_CAN_MANAGE}
         try:
-            response = self._tried_alone(client, sent, alone, send)
+            response = self._tried_alone(sent, alone, send)
         except WrongAssumption as failed:
             if person.key is not None:
                 self._compare_along(person, sent, failed)
@@ -189,7 +189,6 @@ class FirstCalls:
         along = self._compare_along(person, sent)
         if person.key is not None:
             self._note(person.key)
-            self._untried.discard(person.key)
         if along is not None and sort in self._watched:
             self._watched.discard(sort)
             self.side_effects.extend(along)
@@ -204,7 +203,7 @@ class FirstCalls:
         Raises WrongAssumption, with that of the call if it failed, too.
         """
         try:
-            return None if person.is_unread else person.compare()
+            return person.compare()
         except ApiError as error:
             if person.key is None:
                 return None
@@ -218,34 +217,33 @@ class FirstCalls:
             values = {**values, **wrong.values}
             raise self._told((), f"{message}{wrong.message}", values, refused=False, is_done=False) from wrong
 
-    def _tried_alone(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+    def _tried_alone(self, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Send a call that rests on these keys, and compare what it is for."""
         if not keys:
             return send(sent)
         if sent.call.operation in LISTS and ADD_MODE in keys:
-            return self._first_addition(client, sent, keys, send)
+            return self._first_addition(sent, keys, send)
         compared = (
-            ComparedAnswers(client, sent, self._resolver, self._fields, self._answers_changed(sent.call.address))
+            ComparedAnswers(sent, self._resolver, self._fields, self._answers_changed(sent.call.address))
             if sent.call.operation == ANSWERS
             else None
         )
         try:
             response = send(sent)
             if compared is None:
-                self._refuse_unshown(client, sent)
+                self._refuse_unshown(sent)
             right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
-            compare = (lambda: None) if compared is None else compared.compare_others
             # An earlier call shows nothing of a value that depends on what is live.
             keys |= {TIME_FORMAT} & self._keys[sent.call.id]
-            raise self._explained(keys, failed, self._search(client, sent), compare) or failed from failed
+            raise self._explained(keys, failed, self._search(sent), compared) or failed from failed
         self._note_right(right, sent.call)
-        self._note_added(client, sent)
+        self._note_added(sent)
         return response
 
-    def _first_addition(self, client: Client, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
+    def _first_addition(self, sent: IssuedRequest, keys: frozenset[str], send: Send) -> Json:
         """Add people to a list, naming all who are in it, too, or, in a new list, one before the others; compare it."""
-        compared = ComparedList(client, sent, self._resolver)
+        compared = ComparedList(sent, self._resolver)
         begun = compared.begun()
         is_small = len(compared.everybody) <= self._spec.integer_behaviour(BATCH)
         compared, is_whole = begun or compared, begun is None and bool(compared.others) and is_small
@@ -256,38 +254,25 @@ class FirstCalls:
                 # A list that was begun shows first whether who was in it stays.
                 shows = begun is not None and compared.compare()
                 if not shows:
-                    self._refuse_unshown(client, sent)
+                    self._refuse_unshown(sent)
                     shows = compared.compare()
                 break
             except (Rejected, WrongAssumption) as failed:
-                search = self._search(client, sent, compared.rewritten if whole or compared.is_new else None)
-                error = self._explained(keys, failed, search, partial(self._compare, compared)) or failed
+                search = self._search(sent, compared.rewritten if whole else None)
+                error = self._explained(keys, failed, search, compared) or failed
                 if not whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                     raise error from failed
                 # A service may refuse people who are in the list already: the new ones are named alone.
                 self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
                 self._untried |= keys
                 self._resolver.before_retry(sent.call)
-        self._note_added(client, added)
+        self._note_added(added)
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys - {ADD_MODE}, sent.call)
         if shows and compared.others and not whole:
-            self._note_mode(sent.call.operation)
+            self._note(f"{ADD_MODE} {sent.call.operation}")
+            self._lists.discard(sent.call.operation)
         return response
-
-    def _compare(self, compared: ComparedList) -> bool:
-        """Compare a list after a search, which leaves one person out of a new one; return whether it is whole."""
-        is_whole = compared.compare()
-        if compared.is_new and (is_whole := compared.add_last()):
-            self._note_mode(compared.sent.call.operation)
-        return is_whole
-
-    def _note_mode(self, operation: str) -> None:
-        """Note that an operation keeps who is in its list. The key is right if all of the plan do."""
-        self._note(f"{ADD_MODE} {operation}")
-        self._lists.discard(operation)
-        if not self._lists:
-            self._untried.discard(ADD_MODE)
 
     def _answers_changed(self, address: Address) -> set[str]:
         """Return the normalized names, old and new, of the fields whose answers the plan changes for a person."""
@@ -297,12 +282,12 @@ class FirstCalls:
         names = [(str(name.before), str(name.after)) for one in fields for name in one.fields if name.path == "name"]
         return changed | {normalize_name(old) for old, new in names if normalize_name(new) in changed}
 
-    def _refuse_unshown(self, client: Client, sent: IssuedRequest) -> None:
+    def _refuse_unshown(self, sent: IssuedRequest) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
         try:
             fresh = self._resolver.shown(sent)
         except WrongAssumption as second:
-            raise without_second(client, sent, self._resolver, second) from second
+            raise without_second(sent, self._resolver, second) from second
         is_new = sent.call.id in self.replacing or creates(self._plan, sent.call)
         if fresh is not None and differences_left(
             self._plan, sent.call, fresh, is_gone=not is_left(fresh, sent), is_new=is_new
@@ -314,12 +299,12 @@ class FirstCalls:
         keys: frozenset[str],
         failed: Rejected | WrongAssumption,
         search: ValueSearch,
-        compare: Callable[[], object],
+        compared: ComparedAnswers | ComparedList | None,
     ) -> LmsconfError | None:
         """Return the error of a call that did not do what was planned, and hold back what rests on the same keys.
 
-        compare: raises WrongAssumption if the calls of the search have changed something else. None if the call works
-        as it was assumed, when it is sent once more.
+        compared: what the calls of the search may have changed besides. None if the call works as it was assumed, when
+        it is sent once more.
         """
         if isinstance(failed, WrongAssumption) and failed.values:
             return self._told(keys, failed.message, failed.values, refused=False, is_done=failed.is_done)
@@ -335,7 +320,7 @@ class FirstCalls:
             values = {k: v for k, v in values.items() if k != CLEAR_TIME and v != "omit" and not is_told}
         try:
             with search.client.speaking(values):
-                is_whole = compare() is not False
+                is_whole = compared is None or compared.compare()
         except WrongAssumption as other:
             message = other.message if found.is_done and not values else f"{message}; {other.message}"
             values |= other.values
@@ -348,7 +333,7 @@ class FirstCalls:
             search.delete_created()
         if not explained and not search.has_changed and isinstance(failed, Rejected):
             self._hold_back(keys, message)
-            hint = _look_at(keys)
+            hint = look_at(sorted(keys))
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
         return self._told(keys, message, explained, left, refused=refused, is_done=False)
 
@@ -372,7 +357,7 @@ class FirstCalls:
             message = f"{message}; sent once more with other values, it did what was planned"
         lines = ["Right for this service:", *format_keys(dict(sorted(values.items())), "    ")] if values else []
         if left or not values:
-            lines.append(_look_at(left or keys))
+            lines.append(look_at(sorted(left or keys)))
         return WrongAssumption(message, hint="\n".join(lines), values=values, refused=refused, is_done=is_done)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
@@ -384,21 +369,13 @@ class FirstCalls:
         empty = self._empty.get(call.id, frozenset())
         if not empty & WINDOW_KEYS & self._untried:
             empty -= {CLEAR_TIME}
-        # Another run has to try again what depends on what is live.
-        for key in sorted(keys & self._untried - (self._shown_empty & empty) - {TIME_FORMAT} - _BY_THEMSELVES):
+        for key in sorted(keys & self._untried - (self._shown_empty & empty) - _BY_THEMSELVES):
             self._note(f"{key} empty" if key in empty else key)
         self._shown_empty |= keys & empty
-        self._untried -= keys - empty - _BY_THEMSELVES
 
-    def _note_added(self, client: Client, sent: IssuedRequest) -> None:
+    def _note_added(self, sent: IssuedRequest) -> None:
         """Note how many people a call has added: a call with more of them is tried, too."""
-        if sent.call.operation not in LISTS:
-            return
-        self._most_added = max(self._most_added, named_people(sent.body))
-        if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
+        if sent.call.operation in LISTS:
+            self._most_added = max(self._most_added, named_people(sent.body))
+        if BATCH in self._untried and self._most_added >= self._spec.integer_behaviour(BATCH):
             self._note(BATCH)
-            self._untried.discard(BATCH)
-
-
-def _look_at(keys: Collection[str]) -> str:
-    return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."

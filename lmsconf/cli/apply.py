@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
+from lmsconf.apply.apply import ApplyOptions, PlanToApply, apply_safely
 from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.scheduler import ApplyEvent, ApplyEvents, Waiting
 from lmsconf.cli import report_interrupt
@@ -127,7 +127,7 @@ def apply(
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
-    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PlanToApply:
         manifests = None
         if planfile is not None:
             key = plan_signing_key(context)
@@ -147,7 +147,7 @@ def apply(
             with progress.phase("Reading") as tell:
                 plan = workspace.plan(manifests, policy, tell)
         plan = replace(plan, command=apply_command_line(settings, only, excluded, additive, planfile))
-        return PreparedPlan(plan=plan, manifests=manifests, needs_staleness_check=planfile is not None)
+        return PlanToApply(plan, manifests)
 
     def approve(plan: Plan) -> bool:
         events.record(Waiting("approval", "Waiting for approval"))
@@ -165,9 +165,9 @@ def apply(
     )
     shown = apply_progress(output, events, shows_plan=planfile is None)
     with options.interrupts.installed():
-        report, journalled = apply_safely(settings, prepare, options, shown)
+        report, journal = apply_safely(settings, prepare, options, shown)
         events.record(report)
-        return write_report(output, report, journalled=journalled, was_asked=asks)
+        return write_report(output, report, journalled=journal is not None, was_asked=asks)
 
 
 def apply_progress(output: Output, events: CommandEvents, *, shows_plan: bool) -> ApplyEvents:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely, source_of_saved_plan
+from lmsconf.apply.apply import ApplyOptions, PlanSource, PlanToApply, apply_safely, source_of_saved_plan
 from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
@@ -278,7 +278,7 @@ def apply_again(
         time.sleep(settings.policy.settle)
     digest, left = plan_digest(plan), 0
 
-    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyEvents) -> PlanToApply:
         nonlocal left
         if options.digest not in (None, digest):
             raise StalePlan(
@@ -289,7 +289,7 @@ def apply_again(
         rest = plan_what_is_left(workspace, guarded)
         refuse_blocked(guarded)  # what is left is planned without the lists of `guards.protect`
         left = len(rest.calls)
-        return PreparedPlan(plan=rest, needs_staleness_check=False)
+        return PlanToApply(rest)
 
     report = _once_unlocked(settings, prepare, replace(options, digest=None))
     return replace(report, plan_digest=digest), len(plan.calls) - left + report.summary[CallStatus.DONE]

@@ -14,7 +14,7 @@ from manifest.cases import Case, cases
 from msgspec.structs import replace
 from views.document_samples import EMPTY
 
-from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
+from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
@@ -139,7 +139,7 @@ def test_what_a_plan_takes_away_is_compared_both_ways(it: Project, guard: str) -
     more = replace(made, measures=(*made.measures, GuardCount(guard=guard, of="group/A members", taken=1, size=3)))
     assert found(made, made) == []
     for then, now in ((made, more), (more, made)):
-        assert [code for code, _ in found(then, now)] == [CODE]
+        assert [code for code, _ in found(then, now)] == [StalePlan.code]
 
 
 def test_a_plan_that_was_edited_is_refused(it: Project) -> None:
@@ -158,7 +158,7 @@ def test_a_plan_that_was_edited_is_refused(it: Project) -> None:
         plan_to_manifests(replace(made, changes=(gone,)))
     for edited in (replace(change, id="g-other"), replace(change, fields=())):
         [problem] = find_stale_resources(replace(made, changes=(edited,)), made)
-        assert (problem.code, problem.address) == (CODE, "group/A")
+        assert (problem.code, problem.address) == (StalePlan.code, "group/A")
         assert "a new plan has another id for it, or another difference" in problem.message
 
 
