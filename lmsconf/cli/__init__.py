@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from lmsconf.cli.command import app
+from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output import (
     Output,
@@ -186,7 +186,8 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
         return ExitCode.USAGE
     from lmsconf.cli.usage import advised_error
 
-    return _failed(arguments, advised_error(error, arguments))
+    words = ["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]]
+    return _failed(arguments, advised_error(error, arguments, " ".join(words)))
 
 
 def _failed(arguments: Sequence[str], error: LmsconfError) -> int:

@@ -340,10 +340,13 @@ def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) ->
     ctx.fail(f"no such command {name!r}{'' if ctx.parent is None and name in COMMANDS_ELSEWHERE else others}")
 
 
-def advised_error(error: click.UsageError, arguments: Sequence[str]) -> UsageError:
-    """Return the error for a wrong command line, in our words and with a hint."""
+def advised_error(error: click.UsageError, arguments: Sequence[str], command: str) -> UsageError:
+    """Return the error for a wrong command line, in our words and with a hint.
+
+    command: whose help the hint names, if click does not say it, as for an option without its value.
+    """
     message, hint = error.format_message(), None
-    see = f"See: {error.ctx.command_path if error.ctx else 'lmsconf'} --help"
+    see = f"See: {error.ctx.command_path if error.ctx else command} --help"
     match error:
         case click.NoSuchOption():
             message, hint = _unknown_option(error, arguments)
