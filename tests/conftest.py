@@ -75,22 +75,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the cases of tests marked `sampled` that are not of this run's part, unless a test is named.
-
-    Cases are counted by file; those of a mark with `day` or `gate` by test, so that each has one where it has so many.
-    """
+    """Leaves out the cases of tests marked `sampled` that are not of this run's part, unless a test is named."""
     if any("::" in argument for argument in config.args):
         return
-    cases: Counter[str] = Counter()
-    kept, left = [], []
-    for item in items:
-        played = True
-        if mark := item.get_closest_marker("sampled"):
-            name = item.nodeid.partition("[" if mark.kwargs else "::")[0]
-            played = is_of_today(cases[name], name, **mark.kwargs)
-            cases[name] += 1
-        (kept if played else left).append(item)
-    items[:] = kept
+    marked = ((item, item.get_closest_marker("sampled"), item.nodeid.partition("[")[0]) for item in items)
+    sampled = [(item, mark.kwargs, name) for item, mark, name in marked if mark]
+    sizes, cases = Counter(name for _, _, name in sampled), Counter[str]()
+    left = []
+    for item, shares, name in sampled:
+        if not is_of_today(cases[name], name, sizes[name], **shares):
+            left.append(item)
+        cases[name] += 1
+    without = frozenset(left)
+    items[:] = [item for item in items if item not in without]
     config.hook.pytest_deselected(items=left)
 
 

@@ -1,5 +1,7 @@
 """How much is tried in a run: every day a sixtieth of the cases and of the examples, with TESTS=all all.
 
+Of each test at least one case is played, unless it is marked `daily=False` because that takes too long.
+
 Which one it is follows from the number of commits, so that sixty commits in a row play all; of schedules of one call
 it is a part of 720, and with the number of a commit in SIMULATION, as .ci/run sets it, of 24. SIMULATION=all plays all.
 TESTS=0 to TESTS=59 chooses one sixtieth.
@@ -72,10 +74,15 @@ def schedules_of_today(cases: Sequence[T], name: str, parts: int = GATES) -> lis
     return of_today(cases, parts * PARTS // 2, name)
 
 
-def is_of_today(position: int, name: str, day: int = PARTS, gate: int = 1) -> bool:
-    """Whether the case at that position of a list is played: every day one of `day`, in .ci/run one of `gate`."""
+def is_of_today(position: int, name: str, size: int, day: int = PARTS, gate: int = 1, *, daily: bool = True) -> bool:
+    """Whether the case at that position of so many is played: every day one of `day`, in .ci/run one of `gate`.
+
+    daily: one at least, every day, unless .ci/run too plays a part.
+    """
     if WHOLE:
         return GATE is None or position % gate == (GATE - first_part(name, gate)) % gate
+    if daily and gate == 1:
+        day = min(day, size)
     return position % day == (NUMBER - first_part(name, day)) % day
 
 

@@ -97,7 +97,7 @@ def test_linked_work_trees_and_submodules_are_repositories(project: Project, tmp
         assert origins(beside(root, base=base)) == RIGHT
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("had", ["a folder", "another submodule"])
 def test_a_branch_that_makes_the_project_a_submodule_chooses_no_base(
     had: str, project: Project, tmp_path: Path

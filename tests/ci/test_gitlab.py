@@ -106,7 +106,7 @@ def test_a_merge_request_with_errors_shows_them_at_their_lines(pipeline: Pipelin
     assert git(pipeline.folder, "status", "--porcelain").split() == ["M", "manifests/officers.yaml"]
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=4, daily=False)
 def test_a_merge_request_from_a_fork_is_planned_without_a_variable(pipeline: Pipeline, tmp_path: Path) -> None:
     """It fetches the snapshot that the last pipeline of main kept, and asks the workspace nothing."""
     assert pipeline("snapshot", LMSCONF_TOKEN="sandbox") == ExitCode.OK

@@ -206,7 +206,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     assert all(f"  {name} " in shown for name in COMMANDS)
 
 
-@pytest.mark.sampled(day=6)
+@pytest.mark.sampled(day=6, daily=False)
 @pytest.mark.parametrize(
     ("command", "unused"), [("plan", NEVER | OF_OTHERS), ("validate", NEVER | OF_OTHERS | OF_PLANS)]
 )

@@ -160,6 +160,7 @@ class Unseen(FaultScript):
         return Fault(stale=True) if not writes and self._hides >= 0 else None
 
 
+@pytest.mark.sampled(day=8, daily=False)
 def test_waits_for_the_service_have_their_reason(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock that is not listed yet, and a write that does not show, with the longest time that it may take."""
     nobody_waits(monkeypatch)

@@ -96,7 +96,7 @@ def schema_of(path: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_editors_find_the_schemas(tmp_path: Path) -> None:
     """Each YAML file that init and export write is in order, and its first line names a schema in the project."""
     project = tmp_path / "a project"

@@ -69,7 +69,7 @@ def test_a_view_shows_nobody(project: Project, command: str, format: str) -> Non
     assert len(out) > 500
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("format", FORMATS["show"])
 def test_a_saved_plan_and_report_show_nobody(project: Project, format: str) -> None:
     """`show` masks what was saved whole; an `apply` that a guard stops masks the plan that it tells, and why."""

@@ -60,7 +60,7 @@ def limits(text: str) -> list[re.Match[str]]:
     return [match for line in text.splitlines() if (match := LIMIT.fullmatch(line))]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     "command", [["plan"], ["drift"], ["snapshot", "now.json"], ["export", "exported"]], ids=lambda words: words[0]
 )
@@ -80,7 +80,7 @@ def test_once_a_minute_the_rate_and_what_is_left_are_told(
     assert clock.now <= 1.1 * faults.answered / 0.5
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_an_apply_tells_the_calls_that_are_left(
     project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_pause_that_the_service_asks_for_is_told_and_waited(
     assert 600 <= clock.now <= 660
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_python_is_told_the_same(project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """The callback gets each total of a reading as at least, none that falls, and what limits the rate."""
     limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, bucket(clock, 0.5, 10), tells=False))

@@ -65,7 +65,7 @@ def wanted(folder: Path) -> int:
     return len(json.loads(shell(folder, "lmsconf plan --format json").stdout)["changes"])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_closed_streams(project: Path) -> None:
     """Without stdin nobody can be asked: exit 64. What goes to a closed stream is lost, and nothing else."""
     assert b"there is no terminal to ask for approval" in shell(project, "lmsconf apply <&-", ExitCode.USAGE).stderr
@@ -76,7 +76,7 @@ def test_closed_streams(project: Path) -> None:
     shell(project, "lmsconf plan --detailed-exitcode <&- >&- 2>&-", ExitCode.OK)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
@@ -88,7 +88,7 @@ def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str)
     assert b"Exception ignored" not in ran.stderr
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("command", ["plan --bogus", "plan --only nothing/x", "-C missing plan"])
 def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> None:
     """Both errors are told, and the exit code is of the first in order."""
@@ -96,7 +96,7 @@ def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> 
     assert shell(project, f"lmsconf {command} --format json > /dev/full", code).stderr.count(b"error: ") == 2
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("to", ["> /dev/full", "--output full"])
 def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str) -> None:
     """The workspace is changed, so the message says that, and where it can be read."""
@@ -124,7 +124,7 @@ def test_a_lost_report_of_an_interrupted_run_exits_as_that_does(project: Path) -
     assert "full cannot be written: No space left on device. The run itself ended with exit code 130: " in ran.err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     """Results, work and exit codes are as ever, also of an error and of a wrong command line."""
     shell(project, "lmsconf apply 2> /dev/full", ExitCode.USAGE)
@@ -150,14 +150,14 @@ def _timeless(text: bytes) -> bytes:
     return re.sub(rb"\d\d:\d\d:\d\d[.\d]*|[0-9a-f]{64}", b"", text)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_text_is_for_the_terminal(project: Path) -> None:
     """What a person's terminal lacks is written as an escape."""
     for more, escaped in zip(LATIN, (b"S\xf8ndag", b"S\\xf8ndag"), strict=True):
         assert escaped in shell(project, "lmsconf plan", **more).stdout
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("to", ["| cat", "> result; cat result", ">> result; cat result"])
 def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     """A link like /dev/stdout goes where stdout goes, behind what is there already, and stays."""
@@ -170,7 +170,7 @@ def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     assert link.is_symlink()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("number", "code"), CUT)
 @pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_run_cut_short_at_the_question_changes_nothing(
@@ -189,7 +189,7 @@ def test_a_run_cut_short_at_the_question_changes_nothing(
     assert wanted(project) == 2
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("number", "code"), CUT)
 def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     project: Path, number: signal.Signals, code: int

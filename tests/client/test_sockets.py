@@ -367,7 +367,7 @@ def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monk
         assert CANARY.encode() not in connect
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_nothing_is_sent_through_a_proxy_that_refuses(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write is not open then: the error names the variable, and not the password in it."""
     with tunnelling(service, b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n") as (proxy, connects, _):

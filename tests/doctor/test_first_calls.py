@@ -35,7 +35,7 @@ from .clinic import (
     unchanged,
 )
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 MORE: Mapping[str, Any] = {
     "groups": [*SEED["groups"], {"name": "Guides", "members": [P0], "managers": [P1]}],
@@ -369,7 +369,7 @@ def test_an_answer_that_shows_late_is_not_credited_to_the_name_that_is_tried_nex
     assert f"    {WRAPPER}: answers\n" in clinic.apply(code=6).out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     "dialect",
     [{WRAPPER: "answers"}, {f"{ANSWERS}.value": "object"}, {WRAPPER: "values", f"{ANSWERS}.value": "list"}],
@@ -418,7 +418,7 @@ class Deaf(Altered):
         return json_response(200, {}) if path.endswith("-choice") else body
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("manifest", "said", "key"),
     [

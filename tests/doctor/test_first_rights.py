@@ -177,7 +177,7 @@ def test_the_probe_sees_it(open_clinic: Open, key: str, value: str, project: str
         assert clinic.probe("--user", BO)[key][1] == value
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("dialect", [{}, LOSE])
 def test_the_probe_risks_no_group_of_anybody(open_clinic: Open, dialect: dict[str, str]) -> None:
     """Somebody with the right, or who manages without it, may lose groups: with them it is not tried."""
@@ -263,7 +263,7 @@ def test_an_archive_date_that_goes_with_a_right_is_told(open_clinic: Open) -> No
 # A service refuses a manager who lacks the manager right: the run says so, and the next plan foretells it.
 
 
-@pytest.mark.sampled(day=24)
+@pytest.mark.sampled(day=24, daily=False)
 @pytest.mark.parametrize("status", [400, 403, 404, 422])
 @pytest.mark.parametrize(
     ("manifest", "people"),

@@ -98,7 +98,7 @@ def after_a_probe(
     return clinic, before, moments
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("case", "part"), chosen([(case, part) for part in range(PARTS) for case in CASES], "killed"))
 def test_after_a_kill_at_any_call_the_next_probe_restores_all(
     open_clinic: Open, tmp_path: Path, case: str, part: int
@@ -113,7 +113,7 @@ def test_after_a_kill_at_any_call_the_next_probe_restores_all(
         assert held(clinic) == before, name
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("case", "moment"),
     chosen([(case, moment) for moment in range(25) for case in [*CASES][:4]], "moments"),
@@ -138,7 +138,7 @@ def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Ope
     assert held(clinic) == before
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

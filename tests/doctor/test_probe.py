@@ -38,7 +38,7 @@ from .clinic import (
 )
 from .test_probe_people import ACCOUNT, NOT_LEARNABLE, SECOND, WHOLE, declaring
 
-pytestmark = pytest.mark.sampled  # some seconds in all
+pytestmark = pytest.mark.sampled(daily=False)  # some seconds in all
 
 DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
 BOTH = ("--user", BO, "--user", P0, "--content", GDPR)

@@ -211,7 +211,7 @@ def learns(clinic: Clinic, *options: str) -> None:
     assert AFTERWARDS.items() <= clinic.answers().items()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("seed", range(24))
 def test_a_service_with_ways_of_its_own_is_learnt(open_clinic: Open, seed: int) -> None:
     """However answers are sent, cleared and shown, on an account, or on somebody with answers.
@@ -247,14 +247,14 @@ class Overlooking(OwnWay):
         return said
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_what_a_wrong_guess_cleared_is_given_back(open_clinic: Open) -> None:
     """Also where a body of another form clears everything: the right one, once found, brings all answers back."""
     dialect = {f"{ANSWERS}.wrapper": "fields", f"{ANSWERS}.omitted": "clear", f"{ANSWERS}.value": "name-list"}
     learns(opened(open_clinic, dialect, Overlooking, PROJECT), "--user", BO)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("project", "options", "most"), [(CREATES, (), 100), (PROJECT, ("--user", BO), 250)])
 def test_a_refused_combination_costs_one_request(
     open_clinic: Open, project: str, options: tuple[str, ...], most: int
@@ -267,7 +267,7 @@ def test_a_refused_combination_costs_one_request(
     assert len(clinic.sent(operation=ANSWERS)) < most
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open) -> None:
     """The probe writes it, the next plan is refused at the place of the answer, and nothing of it is sent."""
     clinic = opened(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, Sandbox, CREATES)

@@ -16,7 +16,7 @@ from lmsconf.errors import ExitCode
 
 from .conftest import MANIFESTS, OWNED, drift, only, states
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 
 def field(path: str, **said: Any) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("edits", "differs")
 def test_what_was_changed_by_hand_can_be_kept(project: Project, edits: dict[str, str], differs: list[str]) -> None:
     """Each line by itself does its work, also where the others have to go along."""
@@ -171,7 +171,7 @@ def test_what_was_changed_by_hand_can_be_kept(project: Project, edits: dict[str,
     keep_each(project, differs)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("absent", "differs")
 def test_what_was_deleted_by_hand_can_stay_away(project: Project, absent: str, differs: list[str]) -> None:
     """The entry goes, and with it the entries that name it."""
@@ -207,7 +207,7 @@ def test_what_goes_along_is_told(project: Project) -> None:
     assert "Also accepted" not in pasted(project.root, f"lmsconf drift --accept '{COACHES}'").err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_what_cannot_be_edited_has_no_line(tmp_path: Path) -> None:
     """People of a CSV file, and one of the assignments that a line makes: the way back is all there is."""
     acme = shutil.copytree(EXAMPLES / "acme", tmp_path / "acme", ignore=shutil.ignore_patterns("*.db"))

@@ -184,7 +184,7 @@ CONSENTS = {
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/lmsconf.yaml"))
 
 
-@pytest.mark.sampled(day=8)
+@pytest.mark.sampled(day=8, daily=False)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_plans_what_is_shown_and_applies_whole(name: str, copy: Copy, updating: bool) -> None:
     """`plan.txt` in the folder is what `lmsconf plan` prints there, digest aside.
@@ -216,7 +216,7 @@ def test_acme_is_as_large_as_its_page_says() -> None:
     assert (len(seed["people"]), len(seed["content"])) == (400, 40)
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=4, daily=False)
 def test_every_smart_group_of_acme_that_can_have_members_has_some(copy: Copy) -> None:
     """People's answers put members into each smart group, apart from the one on a field that nobody answered yet.
 

@@ -13,7 +13,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.fleet.tasks import FleetTask, TaskRunner
 from lmsconf.model.fleet import FleetAction, FleetEntry
 
-pytestmark = pytest.mark.sampled
+pytestmark = pytest.mark.sampled(daily=False)
 
 PEOPLE = ["anna@acme.example", "bo@acme.example", "cy@acme.example"]
 BEFORE = f"""\

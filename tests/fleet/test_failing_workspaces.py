@@ -18,7 +18,7 @@ from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
     served: ServedFleet, number: signal.Signals, code: int
@@ -110,7 +110,7 @@ def finish(served: ServedFleet, *groups: str) -> None:
         assert served.names(name) == dict.fromkeys(("Department", "Team", "Sellers", *groups), 1), name
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_too_many_processes_are_an_error(fleet: Fleet) -> None:
     """Where the system does not start another process, the command ends with that reason and what to pass."""
     rows = "".join(f"w{number},sandbox:,region=eu\n" for number in range(30))
@@ -123,7 +123,7 @@ def test_too_many_processes_are_an_error(fleet: Fleet) -> None:
     assert "--processes" in ran.stderr
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_an_apply_whose_time_is_over_may_have_done_a_part(served: ServedFleet) -> None:
     """Its exit code is that of a part, and its calls are not counted as none; the next apply does what is left."""
     answers = threading.Event()
@@ -211,7 +211,7 @@ def plan_of_one_host(served: ServedFleet, bucket: Bucket, number: int, *argument
     return served.command("plan", *arguments, code=0).out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_processes_keep_to_a_limit_together(served: ServedFleet) -> None:
     """Two processes that plan four workspaces of one host send no more requests a second than --max-rate says."""
     bucket = Bucket(1000.0)

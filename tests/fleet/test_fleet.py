@@ -43,7 +43,7 @@ def test_selectors_are_those_of_kubectl(selector: str, selected: bool) -> None:
     assert parse_selector(selector, "--select").fits("alpha", {"ring": "canary", "region": "eu"}) is selected
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     """A change that several workspaces share is in one block, and an index and a plan file of each are saved."""
     index = fleet.plan()
@@ -65,7 +65,7 @@ def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in fleet.out.iterdir())
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
     """All plans are applied; a second apply sends nothing; the next plan is empty."""
     fleet.write("lmsconf.yaml", WAVES)
@@ -82,7 +82,7 @@ def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
     assert fleet.command("plan", "--detailed-exitcode", code=0).out == "3 workspaces: 0 with changes, 3 without.\n"
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     """A canary is stale and another one could not be planned: nothing else is applied, and each workspace says why.
 
@@ -137,7 +137,7 @@ SEEDED = "workspaces: {one: {url: 'sandbox:1.db', seed: seed.yaml}, two: {url: '
 UNKNOWN = "smart_groups: [{name: Odd, only_in: [two], conditions: [{field: Size, choices: [M], system_condition: X}]}]"
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("manifest", "options", "effects"),
     [
@@ -163,7 +163,7 @@ def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
         assert f"Effects on people in {effects}" in fleet.show(view).replace("\\", "").replace("&#39;", "'")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
     """Calls on what is assumed are counted over all plans, in one line of each view; what is known is left out."""
     fleet.plan()
@@ -195,7 +195,7 @@ def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
     assert "Settings weaker than the default:\n" in out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     """The totals of all plans together stop before the first call, unless --allow names exactly that number."""
     fleet.plan()
@@ -244,7 +244,7 @@ def test_wrong_options(fleet: Fleet, words: str, message: str) -> None:
     assert message in err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_plan_in_place_of_the_reviewed_one_is_stale(fleet: Fleet) -> None:
     """The index has the digest of each reviewed plan, so another valid plan in its file is not applied."""
     fleet.plan()
@@ -252,7 +252,7 @@ def test_a_plan_in_place_of_the_reviewed_one_is_stale(fleet: Fleet) -> None:
     assert "expected the digest" in fleet.apply("--select", "ring=canary", code=3).out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_worker_that_dies_loses_one_task(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process killed in the middle of a workspace is that workspace's result; another process goes on."""
     fleet.write(
@@ -283,7 +283,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     assert (worker.returncode, others < 199) == (-signal.SIGKILL, True)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) -> None:
     """A failed test is shown by its name; a workspace that has no test is not counted as one that passes."""
     assert fleet.command("test", code=0).out == "3 workspaces: the tests of 0 pass, 3 without tests.\n"

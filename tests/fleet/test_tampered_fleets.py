@@ -50,7 +50,7 @@ def test_a_hostile_table_is_refused(fleet: Fleet, project: str, table: str, mess
     assert not (fleet.out / "a.plan.json").exists()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
     """A workspace that the project does not have, one that is there twice, a file outside, and what are no plans."""
     index = fleet.plan()
@@ -83,7 +83,7 @@ def test_a_guard_that_an_index_does_not_count_is_not_known(fleet: Fleet) -> None
     assert f"guard people of the fleet: {message}" in refused(fleet, 4)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_signed_index_holds_guards_waves_and_digests(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """With LMSCONF_PLAN_KEY, an index that was edited or not signed is refused, and so is the plan of another."""
     monkeypatch.setenv("LMSCONF_PLAN_KEY", "k" * 32)
@@ -105,7 +105,7 @@ def test_a_signed_index_holds_guards_waves_and_digests(fleet: Fleet, monkeypatch
     assert "the plan was made for workspace beta" in refused(fleet, 3)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_selection_keeps_what_was_applied_elsewhere(fleet: Fleet) -> None:
     """The results of workspaces that are not selected stay in the index, so that no plan is applied twice.
 
@@ -120,7 +120,7 @@ def test_a_selection_keeps_what_was_applied_elsewhere(fleet: Fleet) -> None:
         assert list(fleet.exits()) == known
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_note_is_that_of_its_own_workspace(fleet: Fleet) -> None:
     """A process works on one workspace after the other; what it notes about one is not repeated for the next."""
     fleet.write("lmsconf.yaml", f"{PROJECT}allow: [{{deletes: 3, until: 2020-01-01, reason: once}}]\n")
@@ -130,7 +130,7 @@ def test_a_note_is_that_of_its_own_workspace(fleet: Fleet) -> None:
         assert codes.count("project/consent-expired") == 1, name
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_allowed_hosts_bind_workers(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token goes to no host that LMSCONF_ALLOWED_HOSTS does not list, whichever process would send it."""
     monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", "lms.example")
@@ -149,7 +149,7 @@ DAMAGES: tuple[tuple[Callable[[Path], object], str], ...] = (
 )
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("name", ["index.json", "alpha.plan.json"])
 def test_a_file_that_is_not_one_of_lmsconf_is_named(fleet: Fleet, name: str) -> None:
     """A pipe, a device, a folder or a huge file in the folder of a fleet is an error with its path, and is not read."""
@@ -166,7 +166,7 @@ def test_a_file_that_is_not_one_of_lmsconf_is_named(fleet: Fleet, name: str) -> 
             assert message in said + err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_nothing_is_applied_where_the_results_cannot_be_saved(fleet: Fleet) -> None:
     """Where apply.json cannot be written, or is a pipe, no workspace is changed; the error names the file."""
     fleet.plan()
@@ -178,7 +178,7 @@ def test_nothing_is_applied_where_the_results_cannot_be_saved(fleet: Fleet) -> N
     assert f"{results} is a pipe or a device, not a file" in refused(fleet, 1)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_result_that_cannot_be_saved_is_that_of_one_workspace(fleet: Fleet) -> None:
     """A file that cannot be written is the error of its workspace: no process ends, and the next one is applied."""
     fleet.plan()
@@ -201,7 +201,7 @@ def collect(fleet: Fleet, *folders: str, code: int | None = None) -> Ran:
     return fleet.run("fleet", "collect", *named, "--out", fleet.root / "all", code=code)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
     """`collect` gives each file of a run without shards, but for the time, also of shards without a workspace."""
     fleet.plan()
@@ -215,7 +215,7 @@ def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
     assert contents(fleet.root / "all") == contents(fleet.out)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_missing_shard_is_not_overlooked(fleet: Fleet) -> None:
     """What is collected is all shards of one selection, each once, or it is refused; a shard alone is not applied."""
     for part, folder in (("1/3", "a"), ("2/3", "b"), ("3/3", "c"), ("2/2", "half")):
@@ -238,7 +238,7 @@ def test_a_missing_shard_is_not_overlooked(fleet: Fleet) -> None:
     assert not (root / "a" / "apply.json").exists()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_shard_that_cannot_be_is_refused(fleet: Fleet) -> None:
     """Numbers in a tampered index are refused before anything is counted up to them."""
     index = dict(fleet.plan("--shard", "1/1", out="a"))
@@ -248,7 +248,7 @@ def test_a_shard_that_cannot_be_is_refused(fleet: Fleet) -> None:
         assert f"there is no shard {number}/{of}" in collect(fleet, "a", code=1).err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_only_files_are_collected(fleet: Fleet) -> None:
     """A link out of a shard's folder is not followed, and a plan that is missing is an error."""
     fleet.plan("--shard", "1/1", out="a")
@@ -267,7 +267,7 @@ def test_only_files_are_collected(fleet: Fleet) -> None:
         plan.unlink(missing_ok=True)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_parts_by_labels_can_be_put_together(fleet: Fleet) -> None:
     """Folders without `--shard` are put together as they are, unless one workspace is in two, or one is a shard."""
     for labels, folder in (("ring=canary", "a"), ("ring!=canary", "b"), ("region=eu", "c")):
@@ -279,7 +279,7 @@ def test_parts_by_labels_can_be_put_together(fleet: Fleet) -> None:
     assert collect(fleet, "a", "b", code=0).out.startswith("3 workspaces: 3 with changes, 0 without.\n")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_failure_in_a_shard_is_a_failure_of_the_whole(fleet: Fleet) -> None:
     """The shard and what is collected exit with 1, and the plans of the others are there to apply."""
     epsilon = "{url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu}}"

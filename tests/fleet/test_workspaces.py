@@ -123,7 +123,7 @@ def branch(fleet: Fleet) -> Fleet:
     return fleet
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_workspace_with_another_url_gets_no_request(branch: Fleet) -> None:
     """Nor does a new one. The others are planned; the workspace is planned once --trust-project names its url."""
     branch.write("workspaces.csv", TABLE.replace("sandbox:beta.db", "sandbox:other.db"))
@@ -139,7 +139,7 @@ def test_a_workspace_with_another_url_gets_no_request(branch: Fleet) -> None:
     assert out.startswith("3 workspaces: 3 with changes, 0 without.\n")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_plans_are_those_of_plan_with_a_base(branch: Fleet) -> None:
     """Each change says whether the branch makes it, and weaker guards are judged by those of the base as well."""
     branch.write("manifests/a.yaml", f"{BASE}  - {{name: Mentors, members: []}}\n")
@@ -152,7 +152,7 @@ def test_plans_are_those_of_plan_with_a_base(branch: Fleet) -> None:
         assert words in shown
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_base_that_does_not_exist_is_an_error_of_every_workspace(fleet: Fleet) -> None:
     """It is told once, and no workspace counts as unchanged."""
     out = fleet.command("plan", "--base", "nowhere", code=64).out

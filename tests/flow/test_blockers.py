@@ -36,7 +36,7 @@ def blocked(folder: Path) -> list[list[str | None]]:
     return [[one["type"], one["name"], one["allow"]] for one in summary["blocked"]]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("manifests", "expected", "why")
 def test_what_stops_an_apply_is_seen(tmp_path: Path, manifests: str, expected: list[str | None], why: str) -> None:
     """The end of the text, the first lines of the comment and the top of the page say it, why, and what to do."""

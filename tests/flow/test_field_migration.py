@@ -14,7 +14,7 @@ from lmsconf.model.problem_codes import blockers
 
 from .project import Project
 
-pytestmark = pytest.mark.sampled  # some seconds in all
+pytestmark = pytest.mark.sampled(daily=False)  # some seconds in all
 
 SEED = text_of(__file__, "field_migration_seed.yaml")
 WHOLE = """

@@ -94,7 +94,7 @@ def test_a_name_that_two_audiences_have_is_none(tmp_path: Path, manifests: str, 
     assert "Declare the right one, with its `id:`." in ran.err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_csv_has_a_row_for_each_assignment_choice_or_member(tmp_path: Path) -> None:
     """The same numbers as JSON; two tables do not fit one file."""
     project(tmp_path)
@@ -113,7 +113,7 @@ def test_csv_has_a_row_for_each_assignment_choice_or_member(tmp_path: Path) -> N
     assert both.code == ExitCode.USAGE
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_masked_people_are_nowhere(tmp_path: Path) -> None:
     """No e-mail and no answer in any format, nor in the error for somebody unknown."""
     project(tmp_path)

@@ -290,7 +290,7 @@ def test_what_is_live_is_exported_with_escapes_and_planned_without_changes(tmp_p
     assert lmsconf(tmp_path, "fmt", "--check").code == ExitCode.OK
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str) -> None:
     """After each apply the next plan is empty."""
@@ -321,7 +321,7 @@ def test_a_printed_address_selects_what_it_names(tmp_path: Path, name: str) -> N
     assert "`leave_alone` of the project file matches group/" in lmsconf(tmp_path, "plan").err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_name_that_was_given_by_hand_is_accepted(tmp_path: Path, name: str) -> None:
     """`drift --accept` writes it with escapes, in the resource and in all that refers to it; then a plan is empty."""

@@ -130,7 +130,7 @@ def test_the_time_follows_from_the_rate(it: Project) -> None:
     assert "how long that takes is not known" in lmsconf(it.root, "plan", "--rehearse").out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_refusals_are_shown_with_the_fix(it: Project) -> None:
     """A field in use cannot be changed: the twin says it as the service does, with the way out, in every format."""
     it.write(IN_USE)
@@ -250,7 +250,7 @@ def test_a_plan_that_the_sandbox_makes_otherwise_is_not_rehearsed(it: Project, n
     assert f"the plan cannot be rehearsed: the twin gives another plan for {named}{more} [" in not_rehearsed(it, edit)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_people_are_masked_in_a_rehearsal(it: Project) -> None:
     """With --mask-people no e-mail is in the rehearsal, whatever was refused."""
     it.write(f"users: [{{email: {PEOPLE[6]}, archived: true}}]\ngroups: [{{name: Coaches, members: [{PEOPLE[5]}]}}]\n")
@@ -285,7 +285,7 @@ def saved(project: Path, *options: str) -> Document:
     return document | {"taken_at": ""}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_workspace_is_reset_from_a_snapshot(tmp_path: Path) -> None:
     """The workspace reads as it did when the snapshot was taken, whatever has changed since; its ids are the same."""
     acme = copy_of("acme", tmp_path)  # 400 people, who have answers, rights and archived accounts

@@ -172,7 +172,7 @@ def test_an_undo_that_was_cut_short_gives_answers_back_beside_a_choice_that_othe
     assert after["user"] == before["user"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("change", "dies_at"),
     [*(("created", place) for place in range(1, 17)), ("people", 4), ("people", 9), ("conditions", 2), ("field", 2)],
@@ -213,7 +213,7 @@ def test_a_migration_is_undone(tmp_path: Path, in_use: str) -> None:
     assert_as_before(project)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("in_use", ["condition", "removed-choice"])
 @pytest.mark.parametrize("unsent", [False, True], ids=["sent", "unsent"])
 @pytest.mark.parametrize("place", range(1, CALLS + 1))

@@ -192,7 +192,7 @@ def test_an_innocent_branch_is_planned(branch: Branch, capfd: pytest.CaptureFixt
     assert branch.shown == {f"Bearer {TOKEN}"}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("planted", PLANTS)
 def test_a_hostile_branch_takes_nothing(
     planted: str,

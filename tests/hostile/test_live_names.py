@@ -224,7 +224,7 @@ def printed(root: Path, *arguments: str, code: int | None = None) -> str:
     return told.out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("format", PLAN_VIEWS)
 def test_plan_show_and_apply(format: str, project: Path, tmp_path: Path) -> None:
     """Names that are live in the workspace act in no output of plan, show, snapshot and apply."""

@@ -96,7 +96,7 @@ CROWDS: dict[str, str] = {
 }
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_a_crowd_of_mistakes_is_cut_short(crowd: str, tmp_path: Path) -> None:
     """So many mistakes that nobody would read them end the reading; that there are more is said."""
@@ -122,7 +122,7 @@ def test_marks_on_marks(tmp_path: Path) -> None:
         assert len({one.address for one in found.declared}) == names
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/status is Linux's")
 def test_bombs_take_little_memory(tmp_path: Path) -> None:
     """All bombs, one after the other, take less than 300 MB, the library's own included."""

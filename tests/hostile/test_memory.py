@@ -301,7 +301,7 @@ MANY_ANSWERS: Mapping[str, Body] = {
 }
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_plan_keeps_each_different_answer_once(tmp_path: Path) -> None:
     """Where fields are declared and everybody answers at length, a plan takes little memory and is not refused."""
     people = ", ".join(f"person{number}@acme.example" for number in range(1_000, 1_050))
@@ -310,7 +310,7 @@ def test_a_plan_keeps_each_different_answer_once(tmp_path: Path) -> None:
     ran(tmp_path, MANY_ANSWERS, *PLAN, "--parallelism", "1", manifests=manifests, most=MOST * 2 // 3)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_snapshot_keeps_each_different_answer_once(tmp_path: Path) -> None:
     """It says of everybody what was answered, in whatever shape, and takes little memory."""
     empty = {

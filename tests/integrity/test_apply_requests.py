@@ -259,7 +259,7 @@ def test_a_service_that_is_not_known_is_asked_more(known_stage: ServedProject) -
     assert asked(known_stage, "apply", "--auto-approve").total() > sum(TABLES["known"]["apply"].values())
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_fleet_asks_each_known_service_as_before(served: ServedFleet) -> None:
     """Each workspace by itself: an apply of its saved plan, and nothing that is tried."""
     served.write("lmsconf.yaml", served.project(KNOWN_OPTIONS.replace("settle: 0s\n", "")))

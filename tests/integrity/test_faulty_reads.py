@@ -145,7 +145,7 @@ def spoiled(world: LinkedProject, url: str, name: str, times: int) -> set[tuple[
     return None
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("name", "times"),
     [*((name, 2**31) for name in SPOILS), *((name, 1) for name in (*SHORT, "repeated", "cut", "500"))],

@@ -84,7 +84,7 @@ def applied(folder: Path, at: int | None = None) -> tuple[Moments, Ran, list[str
 
 
 # Before the first call, an interruption may leave a file to the garbage collector.
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_at_every_line_what_was_done_is_reported(tmp_path: Path) -> None:
     """Whatever line runs, or the last of each module, stdout lists exactly the calls that were carried out."""
@@ -152,7 +152,7 @@ def _is_pending(pid: int, number: int) -> bool:
     return pending is not None and bool(int(pending[1], 16) >> (number - 1) & 1)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("after", [False, True], ids=["last call", "read-back"])
 def test_after_the_last_call_all_calls_are_reported(tmp_path: Path, after: bool) -> None:
     """In the last call and in the read-back, SIGTERM ends the run with all calls done and nothing verified."""
@@ -193,7 +193,7 @@ def test_a_second_signal_ends_the_run_with_its_report(tmp_path: Path) -> None:
     assert "interrupted twice" in report["outcomes"][0]["reason"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_while_the_report_is_written_it_is_written_whole(tmp_path: Path) -> None:
     """Nothing is left to interrupt: the report is complete, and the exit code is the one that it states."""
     cut = Cut(tmp_path)

@@ -17,7 +17,7 @@ from lmsconf.model.canonical_json import Json, sha256
 
 from .served_project import CommandResult, ServedProject, staged
 
-pytestmark = pytest.mark.sampled  # some seconds in all
+pytestmark = pytest.mark.sampled(daily=False)  # some seconds in all
 
 SEED = """
 people: [{email: bo@acme.example, id: u-bo}, {email: cy@acme.example, id: u-cy}]

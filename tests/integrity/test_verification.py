@@ -142,7 +142,7 @@ def test_the_look_is_at_the_same_part(
     assert "Read back: the workspace" not in ran.out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("is_saved", [False, True])
 def test_a_changed_group_that_others_rename_during_the_run_is_told(
     stage: ServedProject, others: list[list[Any]], is_saved: bool

@@ -150,7 +150,7 @@ def wish(tmp_path: Path) -> Iterator[tuple[Settings, Manifests]]:
         yield project.settings, load_manifests(project.settings)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_with_the_lock_nothing_is_made_twice(wish: tuple[Settings, Manifests], chunk: int) -> None:
     """Whatever the order: what is live is there once, no lock is left, and each run ends in words of its own."""
@@ -168,7 +168,7 @@ def test_with_the_lock_nothing_is_made_twice(wish: tuple[Settings, Manifests], c
     assert done > len(seeds) / 4 or len(seeds) < 10
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_without_the_lock_there_are_duplicates(wish: tuple[Settings, Manifests]) -> None:
     """The same test can fail: without the lock, many orders leave something twice."""
     races = [race(*wish, seed, locked=False)[1] for seed in range(60)]

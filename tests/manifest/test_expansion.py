@@ -132,7 +132,7 @@ people_sets:
     assert errors == ([("people/nobody", f"0.yaml:{place}")] if place else [])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_entries_cannot_grow_without_bound(tmp_path: Path) -> None:
     """A few bytes that stand for millions of values, or for as many entries, are refused at once."""
     people = ", ".join(f"p{number}@acme.example" for number in range(2_000))

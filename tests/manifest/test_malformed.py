@@ -131,7 +131,7 @@ def variants(document: dict[str, Any]) -> Iterator[object]:
                 entry[key] = kept
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     "path", sorted(EXAMPLES.glob("acme/manifests/**/*.yaml")), ids=lambda path: f"{path.parts[-3]}-{path.stem}"
 )

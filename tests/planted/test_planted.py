@@ -70,7 +70,7 @@ def test_a_planted_fault_is_found(ground: SourceCopy, name: str) -> None:
     assert before == {file: (ground.root / file).read_text(encoding="utf-8") for file in before}
 
 
-@pytest.mark.sampled(day=8)
+@pytest.mark.sampled(day=8, daily=False)
 def test_tests_that_do_not_run_catch_nothing(ground: SourceCopy) -> None:
     """A fault that cannot even be imported, or tests that do not exist, are told apart from one that was found."""
     assert ground.judged(["tests/none.py"], 60.0).fate is Outcome.BROKEN
@@ -113,7 +113,7 @@ def test_what_nobody_can_see_is_no_mutant() -> None:
     assert not [name for name in names if name.startswith("`planner/call_order.py` `_check_refs` `True`")]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_the_reasons_name_mutants() -> None:
     """What survivors.md explains are names as the command prints them, of changes that the rules still make."""
     parts = [re.match(r"`([\w/]+\.py)` `", name) for name in explained()]

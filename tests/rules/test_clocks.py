@@ -199,7 +199,7 @@ def collected(file: str, part: str) -> set[str]:
     return {line for line in ran.stdout.splitlines() if "::" in line}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_sampled_cases_take_turns() -> None:
     """Two parts have none of a test's sampled cases in common, and both have every other test."""
     file, test = "tests/views/test_first_day.py", "test_a_mistake_is_explained["

@@ -63,7 +63,7 @@ def test_whatever_strikes_the_next_runs_converge(
     assert not broken, f"{len(broken)} of {len(schedules)} schedules:\n" + "\n".join(broken[:3])
 
 
-@pytest.mark.sampled(day=8)
+@pytest.mark.sampled(day=8, daily=False)
 def test_the_developers_guide_says_how_many_there_are() -> None:
     """Its number of calls, kinds and schedules is the one that is played."""
     counts = [scene(name).calls for name in REFERENCES]

@@ -51,7 +51,7 @@ def crowd(number: int, name: str = "Course") -> Plan:
     return replace(PEOPLE, effects=replace(LOSSES, contents=contents, groups=groups))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("size", [MIN_LIMIT, 20_000, 65_536])
 @pytest.mark.parametrize("name", ["Course", f"{EVIL}{'@x ' * 500}"], ids=["plain", "hostile"])
 def test_many_contents_fit_a_comment(size: int, name: str) -> None:
@@ -67,7 +67,7 @@ def test_many_contents_fit_a_comment(size: int, name: str) -> None:
     assert "Plan: 0 to create, 2 to change" in text
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_table_grows_with_the_room() -> None:
     """Ten rows, fifty, all: what is left out is counted."""
     plan = crowd(300)
@@ -92,7 +92,7 @@ def test_the_text_lists_every_content() -> None:
     assert "and 480 more" in page
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_page_folds_long_tables_and_stays_within_bounds() -> None:
     """A hundred rows are open, the others folded; beyond 2,000 the page says where the rest is."""
     page = plan_html(crowd(2_500))

@@ -103,7 +103,7 @@ def chained(changes: int) -> Plan:
     return replace(plan, calls=calls)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_the_picture_can_be_followed() -> None:
     """Call order is drawn call by call; where that would be too many boxes, the page says so."""
     text = plan_html(large(200))
@@ -118,7 +118,7 @@ def changes_shown(page: Page) -> list[str]:
     return [one for one in page.values("id") if one.startswith("change-")]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_every_change_is_shown_up_to_a_number() -> None:
     """Up to 2,000 changes stand on the page; one more, and the page says what it shows, and how to see all."""
     at_most, above = Page(plan_html(large(MOST_ROWS, 0))), Page(plan_html(large(MOST_ROWS + 1, 0)))
@@ -128,7 +128,7 @@ def test_every_change_is_shown_up_to_a_number() -> None:
     assert "those of the changes above. All: lmsconf show PLAN.json --format json" in above.words
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_the_riskiest_changes_are_shown() -> None:
     """All deletions are there, although the plan begins with creations, and the number of those is told."""
     plan = large(3_000, 0)
@@ -141,7 +141,7 @@ def test_the_riskiest_changes_are_shown() -> None:
     assert "Created: 1,400 assignments, 467 smart groups, 467 groups, 466 custom fields" in html_words(groups[1])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_no_link_leads_to_what_is_not_shown() -> None:
     """The calls are those of the shown changes; links of rows, calls, effects and the graph lead to something."""
     for plan in (large(2_500, 0), waiting(large(2_500, 0), 2_480)):
@@ -162,7 +162,7 @@ def many(number: int) -> Sequence[Address]:
     return [Address.of("group", f"Team {n}") for n in range(number)]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("page", ["drift", "apply", "fleet"])
 def test_other_reports_show_their_first_rows(page: str) -> None:
     """Of calls, those that failed are the first."""

@@ -68,7 +68,7 @@ def judged(text: str) -> list[Token]:
     return tokens
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("place", [place for place, room in SERVICE_LIMITS.items() if room.size])
 def test_ten_thousand_changes_fit_every_place(place: str, ten_thousand: Plan) -> None:
     """Whatever the place, the comment is no longer than it may be, whole blocks, and counts every deletion."""
