@@ -49,11 +49,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` stands for: the processors, and one more where all cases are played, which often wait.
-
-    A worker imports and collects all tests, which is much of an everyday run.
-    """
-    return (os.cpu_count() or 1) + WHOLE
+    """What `-n auto` stands for: the processors, and one more, as tests often wait."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -350,7 +350,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None) -> 
     return context
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy sees the host and its own credential; the reads of a client share one tunnel."""
     with tunnelling(service) as (proxy, connects, requests):

@@ -57,7 +57,7 @@ def declaring(clinic: Clinic, project: str = PROJECT) -> Clinic:
     return clinic
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("options", "key", "reason"),
     [
@@ -84,7 +84,7 @@ def test_what_is_not_learnt_of_people_is_said(
         assert (lesson["verdict"], lesson["reason"]) == ("unknown", reason)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("used", "key", "reason"),
     [
@@ -225,7 +225,7 @@ def test_a_service_with_ways_of_its_own_is_learnt(open_clinic: Open, seed: int) 
     return learns(opened(open_clinic, dialect, own, PROJECT), "--user", BO)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_nobody_is_given_an_answer_that_might_stay(open_clinic: Open) -> None:
     """Where no value clears an answer and an answered field cannot be deleted, a named person is given none."""
     dialect = {f"{ANSWERS}.clear-{type}": "omit" for type in ("choice", "multi-select", "text")}

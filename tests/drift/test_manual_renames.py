@@ -95,7 +95,7 @@ def problems(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["address"]: one for one in every if one["code"] in ("guard/possible-rename", "rename/close-name")}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_plan_tells_and_an_apply_stops(way: ManualRename, stage: ServedProject) -> None:
     """What can be compared stops with 4 and the line that renames it; a close name is a note, and stops nothing."""

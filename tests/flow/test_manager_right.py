@@ -42,7 +42,7 @@ def notes(plan: Plan) -> list[tuple[str, str, str]]:
     return [(one.code, str(one.address), one.message.partition(": ")[2]) for one in problems]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     "manifest",
     [

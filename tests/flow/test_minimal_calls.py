@@ -55,7 +55,7 @@ def test_a_renamed_choice_keeps_its_id(tmp_path: Path) -> None:
     assert after == {"People": before["HR"], "Sales": before["Sales"]}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("form", "text"),
     [

@@ -165,7 +165,7 @@ def test_of_people_who_were_not_all_listed_nothing_is_known(tmp_path: Path) -> N
     assert "listing of people is not complete" in str(result.reason)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("typed", "meant")
 def test_an_audience_in_other_words(tmp_path: Path, typed: str, meant: str) -> None:
     """A name alone, the words of a view, a section's name; `access` takes the address of a person too."""

@@ -170,7 +170,7 @@ def test_a_rehearsal_that_did_not_succeed_is_no_receipt(it: Project) -> None:
     assert (ran.code, "the rehearsal of the plan did not succeed" in ran.err) == (3, True)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_receipt_cannot_be_moved(it: Project) -> None:
     """A receipt in another plan's file breaks its seal; with the seal made anew, its digest is another plan's."""
     assert lmsconf(it.root, "plan", "--rehearse", "--only", "custom_field/Site", "--out", "part.json").code == 0

@@ -203,7 +203,7 @@ MIGRATION_OPTIONS = "guards: off\ndialect: {custom-fields.in-use: %s}\n"
 CALLS = 7
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("in_use", ["condition", "removed-choice"])
 def test_a_migration_is_undone(tmp_path: Path, in_use: str) -> None:
     """The old field is there again with every answer and condition, and the new one is deleted."""

@@ -115,7 +115,7 @@ def test_what_succeeds(format: str, service: Echo, tmp_path: Path) -> None:
         assert leaking(tmp_path, service.env, *command.split(), code=0) == [], command
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("format", FORMATS)
 @listed_cases("fails")
 def test_what_is_refused(fails: Mapping[str, int], format: str, service: Echo, tmp_path: Path) -> None:

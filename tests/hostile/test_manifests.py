@@ -289,7 +289,7 @@ def test_lists_of_people_elsewhere(path: str, code: str, project: Path) -> None:
     assert "secret@acme.example" not in str(found.problems)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("content", "code"),
     [

@@ -100,7 +100,7 @@ def rewritten(stage: ServedProject, old: str, new: str, more: str = "") -> None:
     stage.write(DECLARED.replace(old, new, 1) + more)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("what", TOUCHED)
 def test_an_apply_reads_what_it_touches(stage: ServedProject, what: str) -> None:
     """Before its calls, and after them with `--verify touched`: of everything else only names."""
@@ -140,7 +140,7 @@ def test_a_deletion_that_waits_for_a_grant_asks_for_nothing_more(stage: ServedPr
     assert phases.beside == Counter({**TOUCHED["assignment, out"][2], **more})
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("what", WHOLE)
 def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: ServedProject, what: str) -> None:
     """The assignments of a deleted group, the answers to a deleted choice, the other administrators."""
@@ -225,7 +225,7 @@ def known_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
         yield known_stage
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("verify", ["all", "touched"])
 def test_a_known_service_is_asked_as_before_assumptions_were_tried(known_stage: ServedProject, verify: str) -> None:
     """A plan, an apply, the plan of its undo, and the apply of that: so many requests, as before there were tries."""

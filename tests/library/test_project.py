@@ -82,7 +82,7 @@ def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
     assert command(folder.root, "apply", "plan.json").code == ExitCode.STALE
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_plan_is_rehearsed_as_on_the_command_line(folder: Folder) -> None:
     """Its receipt is that of `plan --rehearse`, the file keeps it, and `require_rehearsal` refuses a plan without."""
     project, file = opened(folder), folder.root / "plan.json"
@@ -150,7 +150,7 @@ def test_manifests_with_errors_make_no_plan(folder: Folder) -> None:
             attempt()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("before", "after", "options", "words"), REFUSED.values(), ids=REFUSED)
 def test_it_refuses_as_the_command_line_does(
     folder: Folder, before: Act | None, after: Act | None, options: dict[str, object], words: list[str]
