@@ -16,7 +16,7 @@ from texts import text_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind, row_type_of
-from lmsconf.kinds.shared.steps import fill_refs_in_path
+from lmsconf.kinds.shared.rename_and_list_steps import fill_refs_in_path
 from lmsconf.manifest.schema_check import branches_of, declared_section, sections_by_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
