@@ -30,7 +30,7 @@ from lmsconf.errors import (
 )
 from lmsconf.kinds.grant_verification import SentCall
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.shared.rename_and_list_steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json

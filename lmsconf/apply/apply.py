@@ -55,7 +55,7 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 class PlanToApply(Struct, frozen=True):
     """A plan, and the manifests that it was made from just now.
 
-    Without them it was made earlier, so it is compared with the workspace before anything else.
+    `manifests` is None for a saved plan; it is compared with the workspace before its guards can stop it.
     """
 
     plan: Plan
@@ -66,7 +66,7 @@ PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PlanToApply]
 """Makes or loads the plan."""
 
 
-def source_of_saved_plan(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
+def saved_plan_source(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
     """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
     return lambda workspace, _: PlanToApply(reevaluate_guards(workspace, plan, consents))
 
@@ -85,7 +85,7 @@ class ApplyOptions(Struct, frozen=True, kw_only=True):
     rate_limiters: shared with earlier connections of this process, so that together they keep the limit.
     on_call: called after each attempt of a request, from several threads.
     environ: the environment that git runs with; default: that of the process.
-    interrupts: records Ctrl-C and SIGTERM once the run has begun, also after it, while its report is written.
+    interrupts: records Ctrl-C and SIGTERM from the start of the run until its report is written.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -106,10 +106,10 @@ def apply_safely(
 ) -> tuple[ApplyReport, Path | None]:
     """Apply the plan of `source` safely. Returns the report and the journal of the run; None if nothing was begun.
 
-    Raises, with nothing sent: Locked and LockHeldElsewhere where another run has the workspace, StalePlan where the
-    digest, the rehearsal or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it,
-    LmsconfError where the plan is not approved or the journal cannot be written. Raises KeyboardInterrupt only before
-    the plan is made: from then on an interruption is part of the report.
+    Raises, with nothing sent: WorkspaceLocked and LockHeldElsewhere where another run has the workspace,
+    StalePlan where the digest, the rehearsal or the workspace differs, ProblemsFound with exit 4 where a
+    guard or a refusal stops it, LmsconfError where the plan is not approved or the journal cannot be written.
+    Raises KeyboardInterrupt only before the plan is made: from then on an interruption is part of the report.
     """
     interrupts = options.interrupts
     with (
@@ -118,7 +118,7 @@ def apply_safely(
         Connection(
             settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call
         ) as connection,
-        ExitStack() as leases,
+        ExitStack() as exit_stack,
     ):
         # The embedded workspace is in this process: requests of an earlier process ended with it.
         if not settings.workspace.embedded:
@@ -139,7 +139,7 @@ def apply_safely(
         plan = to_apply.plan
         try:
             progress.record(plan)
-            renew_lock, snapshot = _check_approve_and_lock(workspace, to_apply, options, progress, leases)
+            renew_lock, snapshot = _check_approve_and_lock(workspace, to_apply, options, progress, exit_stack)
             # From here on Ctrl-C is recorded in the report.
             interrupts.defer()
             journal = _begin_journal(settings, plan, options, snapshot, progress) if plan.calls else None
@@ -189,7 +189,7 @@ def _check_approve_and_lock(
     to_apply: PlanToApply,
     options: ApplyOptions,
     progress: ApplyEvents,
-    leases: ExitStack,
+    exit_stack: ExitStack,
 ) -> tuple[BeforeCall | None, Snapshot | None]:
     """Check the plan, ask for approval and take the remote lock: steps 2 to 6, once the plan was made or loaded.
 
@@ -210,7 +210,7 @@ def _check_approve_and_lock(
     approve = options.approve if plan.calls else None
     if approve is not None and not approve(plan):
         raise LmsconfError("declined: nothing was changed")
-    renew_lock = _remote_lock(workspace, plan, progress, leases)
+    renew_lock = _hold_remote_lock(workspace, plan, progress, exit_stack)
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
     compared_just_now = is_saved and not approve and not renew_lock
     if plan.calls and not compared_just_now:
@@ -241,14 +241,16 @@ def _begin_journal(
             plan.manifests_digest,
             os.environ if options.environ is None else options.environ,
         ),
-        # An embedded workspace does not flush its commits to the disk either. Both outlive a process that is killed; a
-        # power failure may lose the end of either.
+        # The embedded workspace does not fsync its commits either. It and the journal survive a killed
+        # process; a power failure may cut the end of each.
         sync=(lambda _: None) if settings.workspace.embedded else os.fsync,
     )
 
 
-def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, leases: ExitStack) -> BeforeCall | None:
-    """Hold the remote lock, if the project configures one, until `leases` is closed.
+def _hold_remote_lock(
+    workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, exit_stack: ExitStack
+) -> BeforeCall | None:
+    """Hold the remote lock, if the project configures one, until `exit_stack` is closed.
 
     Returns the function that renews the lock before each call.
     """
@@ -261,4 +263,4 @@ def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyEvents, 
         timing=_wait_clock(progress, "lock", "Waiting until the lock of this run is listed"),
         tell=progress.record,
     )
-    return leases.enter_context(locks.hold(terms)).renew_before
+    return exit_stack.enter_context(locks.hold(terms)).renew_before

@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.apply.apply import ApplyOptions, apply_safely, source_of_saved_plan
+from lmsconf.apply.apply import ApplyOptions, apply_safely, saved_plan_source
 from lmsconf.apply.scheduler import ApplyEvents
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
@@ -137,8 +137,9 @@ class Project(Struct, frozen=True):
 
         approve: called with the plan after all checks have passed; returns the decision. require_rehearsal: refuse a
         plan that was not rehearsed with success. The report's `exit` is the exit code. Raises, with nothing sent:
-        StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain refusal, Locked or LockHeldElsewhere while
-        another run has the workspace, LmsconfError where the plan is not approved or the journal cannot be written.
+        StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain refusal, WorkspaceLocked or
+        LockHeldElsewhere while another run has the workspace, LmsconfError where the plan is not approved or
+        the journal cannot be written.
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
@@ -153,7 +154,7 @@ class Project(Struct, frozen=True):
             rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
-        source = source_of_saved_plan(plan, parse_consents(allow))
+        source = saved_plan_source(plan, parse_consents(allow))
         return apply_safely(self.settings, source, options, progress or ApplyEvents())[0]
 
     def drift(

@@ -31,7 +31,7 @@ from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode, count
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.check_guards import evaluate_guards, find_protected_changes, find_protected_losses
-from lmsconf.planner.plan import move_problems_to_changes, people_to_read, plan_to_manifests
+from lmsconf.planner.plan import desired_state_of_changes, move_problems_to_changes, people_to_read
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -217,7 +217,7 @@ def own_changes(workspace: WorkspaceReader, plan: Plan, only: Address | None = N
         # Unchanged resources of the plan are not in these manifests, and would look undeclared.
         compares=0,
     )
-    return ReadScope(plan_to_manifests(plan), policy, people=people_to_read(plan))
+    return ReadScope(desired_state_of_changes(plan), policy, people=people_to_read(plan))
 
 
 def replan_everything(

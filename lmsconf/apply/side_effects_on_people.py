@@ -23,8 +23,8 @@ from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Problem, Rejected, Severity, WrongAssumption
 from lmsconf.kinds.shared.kind_names import SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import LISTS
+from lmsconf.kinds.shared.rename_and_list_steps import request_target
 from lmsconf.kinds.shared.responses import object_list
-from lmsconf.kinds.shared.steps import request_target
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, members

@@ -188,7 +188,7 @@ def _field(field: FieldChange, is_person: Callable[[Json], bool]) -> FieldChange
 def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallState]:
     """Return what became of each call of a change."""
     # A change that the service makes itself follows the change that causes it.
-    at = change.goes_with if change.is_effect and change.goes_with is not None else change.address
+    at = change.goes_with if change.is_side_effect and change.goes_with is not None else change.address
     recorded = {call.call: call.effect for call in run.calls}
     return [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
 

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from lmsconf.apply.apply import ApplyOptions, PlanSource, PlanToApply, apply_safely, source_of_saved_plan
+from lmsconf.apply.apply import ApplyOptions, PlanSource, PlanToApply, apply_safely, saved_plan_source
 from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import CLOCKS_DIFFER, LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
@@ -206,7 +206,7 @@ class TaskRunner:
             rate_limiters=self._rate_limiters,
         )
         if task.attempt == 1:
-            report, _ = apply_safely(project.settings, source_of_saved_plan(plan), options, ApplyEvents())
+            report, _ = apply_safely(project.settings, saved_plan_source(plan), options, ApplyEvents())
             done = report.summary[CallStatus.DONE]
         else:
             report, done = apply_again(project.settings, plan, options, has_journals=task.has_journals)

@@ -39,7 +39,7 @@ from lmsconf.kinds.shared.manifest_entry import (
 )
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.smart_group import conditions_with_names
+from lmsconf.kinds.smart_group import live_conditions_as_declared
 from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address, Ref
 from lmsconf.model.canonical_json import Json, members
@@ -197,7 +197,7 @@ def _why_unnamed(planning: PlanContext, address: Address, id: str) -> str | None
 def _group_entry_body(planning: PlanContext, row: Any) -> EntryBody:
     keys, notes = people_lists_body(planning, {key: getattr(row, key) for key in LISTS if hasattr(row, key)})
     conditions: list[Json] = [
-        one.to_json() for one in conditions_with_names(planning, getattr(row, "conditions", ()) or ())
+        one.to_json() for one in live_conditions_as_declared(planning, getattr(row, "conditions", ()) or ())
     ]
     return {**without_empty({"conditions": conditions}), **keys}, notes
 

@@ -29,7 +29,7 @@ from lmsconf.kinds.shared.plan_context import (
     report_missing_key,
     report_unread_list,
 )
-from lmsconf.kinds.shared.steps import (
+from lmsconf.kinds.shared.rename_and_list_steps import (
     free_name_ref,
     free_name_ref_of_row,
     joined_group_ref,
@@ -38,19 +38,19 @@ from lmsconf.kinds.shared.steps import (
     rename_steps,
 )
 from lmsconf.kinds.smart_group import (
-    SimilarConditions,
+    ConditionsRenameKey,
     SmartGroupRow,
     SmartGroupSpec,
-    by_field_and_choices,
     check_references,
     condition_refs,
     conditions_in_request_order,
     conditions_of,
     conditions_to_request,
-    conditions_with_names,
-    fill_undeclared_system_conditions,
+    live_conditions_as_declared,
     record_possible_choice_renames,
     sorted_conditions,
+    system_conditions_by_field_and_choices,
+    with_live_system_conditions,
 )
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -107,7 +107,8 @@ def only_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 
 def live_group_form(planning: PlanContext, row: Any) -> Form:
     """Return the live name, conditions and people of a group of either kind; a list that was not read is empty."""
-    conditions = sorted_conditions(conditions_with_names(planning, getattr(row, "conditions", None) or ()))
+    live = getattr(row, "conditions", None) or ()
+    conditions = sorted_conditions(live_conditions_as_declared(planning, live))
     return {
         "name": normalize_name(row.name),
         **({"conditions": conditions} if hasattr(row, "conditions") else {}),
@@ -177,6 +178,7 @@ def group_steps(planning: PlanContext, match: Match[Any, Any], sides: BeforeAfte
 def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]:
     """Return the DELETE, after its assignments are deleted and its members are added to their new groups."""
     at, row = deletion.address, deletion.row
+    conditions = getattr(row, "conditions", None) or ()
     service, id_key = _SERVICE[at.kind]
     return [
         Step(
@@ -184,7 +186,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[Any]) -> list[Step]
             path={id_key: row.id},
             makes=free_name_ref_of_row(at.kind, row),
             uses=frozenset(map(joined_group_ref, planning.people.display_names(getattr(row, "members", None) or ()))),
-            releases=condition_refs(conditions_with_names(planning, getattr(row, "conditions", None) or ())),
+            releases=condition_refs(live_conditions_as_declared(planning, conditions)),
             ends=frozenset({Ref(at)}),
             revokes=True,
         )
@@ -249,7 +251,7 @@ def _conditions_after_migration(
         return None
     new = [
         _condition_on_new_field(named, active[one.field]) if one.field in active else named
-        for one, named in zip(live, conditions_with_names(planning, live), strict=True)
+        for one, named in zip(live, live_conditions_as_declared(planning, live), strict=True)
     ]
     return None if None in new else cast("tuple[DeclaredCondition, ...]", tuple(new))
 
@@ -281,8 +283,8 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     elif row.conditions is None:
         report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
         return None
-    live = conditions_with_names(planning, (row and row.conditions) or ())
-    wanted = fill_undeclared_system_conditions(conditions, live)
+    live = live_conditions_as_declared(planning, (row and row.conditions) or ())
+    wanted = with_live_system_conditions(conditions, live)
     record_possible_choice_renames(planning, wanted, live)
     if row is not None and not planning.policy.additive:
         planning.planned_conditions[row.id] = wanted
@@ -295,7 +297,8 @@ def why_undo_keeps_conditions(sides: BeforeAfter) -> str | None:
     """Return why undo cannot restore the conditions, None if it can."""
     # A manifest can set a system condition, and cannot remove one that a live condition has.
     before, after = (
-        by_field_and_choices(conditions_in_request_order(side or {})) for side in (sides.before, sides.after)
+        system_conditions_by_field_and_choices(conditions_in_request_order(side or {}))
+        for side in (sides.before, sides.after)
     )
     gets_one = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if gets_one else None
@@ -306,7 +309,7 @@ def conditions_for_rename_detection(planning: PlanContext, form: Form) -> Simila
     conditions = conditions_of(form)
     return Similarity(
         of="conditions",
-        key=SimilarConditions(conditions) if conditions else None,
+        key=ConditionsRenameKey(conditions) if conditions else None,
         items=frozenset((one.field, choice) for one in conditions for choice in one.choices or (None,)),
     )
 

@@ -44,8 +44,8 @@ from lmsconf.kinds.shared.plan_context import (
     SideEffect,
     Similarity,
 )
-from lmsconf.kinds.shared.steps import find_rename_cycles
-from lmsconf.kinds.smart_group import record_kept_and_dropped_references
+from lmsconf.kinds.shared.rename_and_list_steps import find_rename_cycles
+from lmsconf.kinds.smart_group import record_reference_changes
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.people_directory import compare_group
 from lmsconf.kinds.user.steps import person_steps
@@ -140,7 +140,7 @@ def check_across_kinds(planning: PlanContext, results: Mapping[str, MatchResult[
     record_deletions(planning, results[CUSTOM_FIELD])
     report_admin_lockout(planning, results[USER])
     count_lost_answers(planning)
-    record_kept_and_dropped_references(planning, results[SMART_GROUP])
+    record_reference_changes(planning, results[SMART_GROUP])
     count_slots(planning, results[CUSTOM_FIELD])
 
 

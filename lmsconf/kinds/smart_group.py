@@ -43,7 +43,7 @@ from lmsconf.model.names import did_you_mean, grouped, normalize_name
 from lmsconf.model.snapshot import IdAndName, SnapshotRow
 
 MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
-"""With one of these system conditions, or with none, a person matches whose answer is one of the choices."""
+"""Under these (None: no system condition) a person matches whose answer is one of the choices."""
 
 
 class ConditionRow(SnapshotRow, frozen=True):
@@ -143,34 +143,38 @@ def find_unknown_choices(
                 )
 
 
-class SimilarConditions(Struct, frozen=True):
-    """The conditions of a smart group, equal to those of another if both may be the same group.
+class ConditionsRenameKey(Struct, frozen=True):
+    """Equal if both may be the conditions of one smart group: not transitive, so do not partition by it.
 
-    The service may fill in a system condition that is not declared, so one that is missing on either side equals any.
-    Equality is therefore not transitive: do not partition by it.
+    The service may fill in a system condition that is not declared, so one that is missing on either side
+    equals any.
     """
 
     conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
-        return hash(frozenset((key, len(systems)) for key, systems in by_field_and_choices(self.conditions).items()))
+        by_key = system_conditions_by_field_and_choices(self.conditions)
+        return hash(frozenset((key, len(systems)) for key, systems in by_key.items()))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SimilarConditions):
+        if not isinstance(other, ConditionsRenameKey):
             return NotImplemented
-        own, others = by_field_and_choices(self.conditions), by_field_and_choices(other.conditions)
-        return own.keys() == others.keys() and all(_can_be_paired(systems, others[key]) for key, systems in own.items())
+        own = system_conditions_by_field_and_choices(self.conditions)
+        others = system_conditions_by_field_and_choices(other.conditions)
+        return own.keys() == others.keys() and all(
+            _system_conditions_match(systems, others[key]) for key, systems in own.items()
+        )
 
 
-def by_field_and_choices(
+def system_conditions_by_field_and_choices(
     conditions: Iterable[DeclaredCondition],
 ) -> dict[tuple[str, frozenset[str]], list[str | None]]:
-    """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
-    by_choices = grouped(conditions, lambda one: (one.field, one.choices))
-    return {choices: [one.system_condition for one in same] for choices, same in by_choices.items()}
+    """Return (field, choices) → the system condition of each condition with them; None where undeclared."""
+    by_key = grouped(conditions, lambda one: (one.field, one.choices))
+    return {key: [one.system_condition for one in same] for key, same in by_key.items()}
 
 
-def _can_be_paired(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
+def _system_conditions_match(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     """Whether the system conditions can be paired one to one, None matching any."""
     known: Counter[str | None] = Counter(one for one in left if one is not None)
     others = Counter(right)
@@ -188,19 +192,24 @@ def conditions_of(form: Form) -> tuple[DeclaredCondition, ...]:
 
 
 def conditions_in_request_order(form: Form) -> list[DeclaredCondition]:
-    """Return the conditions of a form in the order in which requests send them."""
+    """Return the conditions of a form in the order in which requests send them: by field first.
+
+    Plans list them by choices first, as `item_order` sorts. The two orders stay: the calls of a saved plan
+    are compared with those of a fresh one, so with another order in requests it would be stale.
+    """
     return sorted(conditions_of(form), key=lambda one: str(one.to_json()))
 
 
-def fill_undeclared_system_conditions(
+def with_live_system_conditions(
     declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> tuple[DeclaredCondition, ...]:
-    """Return the declared conditions; where no system condition is declared, with that of the live condition.
+    """Return the declared conditions, with the system conditions that live ones have.
 
-    The live condition with the same field and choices is meant.
+    A declared condition without a system condition gets that of an unpaired live one with the same field and
+    choices.
     """
     # Sorted, so that which of several is kept does not depend on the order of the response.
-    kept = by_field_and_choices(sorted(live, key=lambda one: one.system_condition or ""))
+    kept = system_conditions_by_field_and_choices(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
         systems = kept.get((condition.field, condition.choices), [])
         if condition.system_condition is not None and condition.system_condition in systems:
@@ -212,7 +221,9 @@ def fill_undeclared_system_conditions(
     )
 
 
-def conditions_with_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
+def live_conditions_as_declared(
+    planning: PlanContext, conditions: Iterable[ConditionRow]
+) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
     registry = planning.registry
     fields = ((registry.name(CUSTOM_FIELD, one.field) or f"field id {one.field}", one) for one in conditions)
@@ -264,7 +275,7 @@ def check_references(
 def record_possible_choice_renames(
     planning: PlanContext, declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> None:
-    """Record for each new choice the live, undeclared choices whose new name it may be.
+    """Record for each new choice the live, undeclared choices that may have been renamed to it.
 
     A declared condition and a live one of the same field may be the same condition with a choice renamed.
     """
@@ -276,16 +287,18 @@ def record_possible_choice_renames(
                 parts.likely.setdefault(new, set()).update((held.choices - wanted.choices) & parts.undeclared)
 
 
-def record_kept_and_dropped_references(
-    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]
+def record_reference_changes(
+    planning: PlanContext,
+    matched: MatchResult[SmartGroupSpec, SmartGroupRow],
 ) -> None:
     """Record which references each live smart group keeps (`kept_refs`), and which it drops and adds (`changed_refs`).
 
-    What is added in place of a dropped field is in `added_refs`; what the service itself takes is a side effect.
+    What is added in place of a dropped field is in `added_refs`; what the service itself removes is a side
+    effect.
     """
     deleted = frozenset(one.row.id for one in planning.planned(matched.deletions))
     for row in planning.snapshot.rows(SmartGroupRow):
-        before = conditions_with_names(planning, row.conditions or ())
+        before = live_conditions_as_declared(planning, row.conditions or ())
         after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
         refs_before = condition_refs(before)
         refs_after = refs_before if after == before else condition_refs(after)
@@ -297,42 +310,43 @@ def record_kept_and_dropped_references(
             planning.changed_refs.append((dropped, added))
         for field in (ref.address.name for ref in dropped if ref.part is None):
             planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
-    _plan_condition_losses(planning, deleted)
+    _add_service_rewrites(planning, deleted)
 
 
-def _plan_condition_losses(planning: PlanContext, deleted: frozenset[str]) -> None:
+def _add_service_rewrites(planning: PlanContext, deleted_groups: frozenset[str]) -> None:
     """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
 
-    deleted: the ids of the smart groups that the plan deletes. A group with planned conditions gets those, so it is
-    skipped. If the listing of smart groups is incomplete, each loss is a problem.
+    deleted_groups: the ids of the smart groups that the plan deletes. A group with planned conditions gets
+    those, so it is skipped. If the listing of smart groups is incomplete, each deletion is a problem.
     """
-    losses = {loss.field.id: loss for loss in planning.losses}
+    deletions = {deletion.field.id: deletion for deletion in planning.losses}
     # The service rewrites conditions only if it never refuses to delete a field in use.
-    if not losses or planning.api_spec.behaviour("custom-fields.in-use") != "never":
+    if not deletions or planning.api_spec.behaviour("custom-fields.in-use") != "never":
         return
     if (incomplete := planning.snapshot.of(SMART_GROUP).incomplete) is not None:
-        for loss in losses.values():
+        for deletion in deletions.values():
             planning.problem(
                 "read/incomplete",
-                f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
-                f"complete: {incomplete}",
+                f"{deletion.address}: it is not known which smart groups use what is deleted, because "
+                f"their list is not complete: {incomplete}",
                 hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
-                address=loss.address,
+                address=deletion.address,
             )
         return
-    settled = deleted.union(planning.planned_conditions)
+    settled = deleted_groups.union(planning.planned_conditions)
     for row in planning.snapshot.rows(SmartGroupRow):
-        remaining = _remaining_conditions(row.conditions or (), losses)
-        if remaining != (row.conditions or ()) and row.id not in settled:
-            lost = (one.field for one in row.conditions or () if one.field in losses and one not in remaining)
-            _add_side_effect(planning, row, losses[next(lost)], remaining)
+        live = row.conditions or ()
+        remaining = _conditions_after_deletions(live, deletions)
+        if remaining != live and row.id not in settled:
+            lost = (one.field for one in live if one.field in deletions and one not in remaining)
+            _add_side_effect(planning, row, deletions[next(lost)], remaining)
 
 
-def _remaining_conditions(
-    conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
+def _conditions_after_deletions(
+    conditions: Sequence[ConditionRow], deletions: Mapping[RemoteId, FieldOrChoiceDeletion]
 ) -> tuple[ConditionRow, ...]:
     """Return the conditions without the deleted fields and choices."""
-    dropped = {id: loss.choices for id, loss in losses.items()}
+    dropped = {id: deletion.choices for id, deletion in deletions.items()}
     return tuple(
         replace(one, choices=one.choices.difference(dropped.get(one.field) or ()))
         for one in conditions
@@ -356,7 +370,8 @@ def _add_side_effect(
             address=cause.address,
         )
     live = row.conditions or ()
-    before, after = (sorted_conditions(conditions_with_names(planning, conditions)) for conditions in (live, remaining))
+    declared = (live_conditions_as_declared(planning, conditions) for conditions in (live, remaining))
+    before, after = map(sorted_conditions, declared)
     planning.side_effects.append(
         SideEffect(
             address=at,

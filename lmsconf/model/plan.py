@@ -126,7 +126,7 @@ class Change(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
     @property
-    def is_effect(self) -> bool:
+    def is_side_effect(self) -> bool:
         """Whether the service makes this update itself as a result of another change, so that it has no call."""
         return self.action is Action.UPDATE and self.goes_with is not None
 

@@ -18,7 +18,7 @@ from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.kinds.shared.steps import refs_in, request_target
+from lmsconf.kinds.shared.rename_and_list_steps import refs_in, request_target
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge

@@ -87,7 +87,7 @@ def _findings(
     plan: Plan, inputs: DriftInputs, lost: AbstractSet[str | None], unmanaged: Iterable[Address]
 ) -> list[DriftFinding]:
     """Return the differences, sorted by address, but for `lost` ones. unmanaged: resources that count as such."""
-    changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
+    changes = [one for one in plan.changes if str(one.address) not in lost and not one.is_side_effect]
     renames = {rename.address: rename for rename in plan.renames}
     doubtful = doubtful_addresses(changes, renames, inputs)
     findings = [
@@ -172,7 +172,7 @@ def _coverage(
     named = {one.address.kind for one in declared} | {change.address.kind for change in plan.changes}
     for kind in sorted(named | ignored.keys()):
         listing = snapshot.of(kind)
-        changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
+        changes = [one for one in plan.changes if one.address.kind == kind and not one.is_side_effect]
         created = {change.address for change in changes if change.action is Action.CREATE}
         managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
         yield ManagedShare(

@@ -1,7 +1,7 @@
 """Declarations + snapshot + policy → Plan. A pure function: equal inputs in any order give equal plans.
 
 A plan's changes are turned back into declarations, to re-plan before a run and to verify after it. Thus a plan
-file is applied without its manifests, and the fresh plan that checks it covers the same resources.
+file is applied without its manifests: it is checked by a fresh plan of the same resources.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def plan_without_effects(
     entries = manifests.in_workspace(policy.workspace)
     selection = _resolve_selection(entries, snapshot, policy, api_spec)
     planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
-    results, items, skipped_by_additive = _match_and_compare(planning, selection, entries)
+    results, items, skipped_by_additive = _diff_and_plan_steps(planning, selection, entries)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items])
     warn_of_clearing_hidden_fields(planning, arranged)
     problems = [*manifests.problems, *_problems_in_scope(planning, [*entries.declared, *entries.absent])]
@@ -141,14 +141,14 @@ def _resolve_selection(entries: Manifests, snapshot: Snapshot, policy: Policy, a
     if not (policy.only or policy.excluded):
         return selection
     planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
-    live = _live_addresses(match_all(planning, entries), snapshot)
+    live = _selectable_live_addresses(match_all(planning, entries), snapshot)
     return Selection(entries.declared, policy, absent=entries.absent, live=live)
 
 
-def _match_and_compare(
+def _diff_and_plan_steps(
     planning: PlanContext, selection: Selection, entries: Manifests
 ) -> tuple[dict[str, MatchResult[Any, Any]], list[PlannedResource], list[Address]]:
-    """Match the declarations of every kind with what is live, and compare those that are selected.
+    """Match all declarations with what is live, diff those that are selected, and plan their steps.
 
     Return the matches by kind, what differs, with its steps, and what `--additive` skips, since it only adds.
     """
@@ -212,9 +212,10 @@ def _fingerprint_of_live_row(planning: PlanContext, item: PlannedResource) -> st
 def move_problems_to_changes(
     changes: Sequence[Change], problems: Sequence[Problem]
 ) -> tuple[tuple[Change, ...], list[Problem]]:
-    """Give each change its problems, in place of earlier ones; return the changes, and the problems of the whole plan.
+    """Return the changes with their problems, and the problems of the whole plan.
 
-    Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
+    A change with problems here gets these instead of its own. Lints are problems of the whole plan: they
+    depend on time and on people, and the digest of a plan does not.
     """
     addresses = {change.address for change in changes}
     rest = [problem for problem in problems if problem.address not in addresses or is_lint(problem)]
@@ -258,8 +259,11 @@ def _problems_in_scope(
             yield problem if entry is None else replace(problem, source=entry.source)
 
 
-def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
-    """Yield the live addresses; of assignments only those that are undeclared or to be deleted."""
+def _selectable_live_addresses(
+    results: Mapping[str, MatchResult[Any, Any]],
+    snapshot: Snapshot,
+) -> Iterator[Address]:
+    """Yield the live addresses to select from; of assignments, those that are undeclared or to be deleted."""
     for name, result in results.items():
         yield from (resource.address for resource in result.unmanaged)
         yield from (deletion.address for deletion in result.deletions)
@@ -267,7 +271,7 @@ def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snap
             yield from (Address.of(name, KINDS[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
 
 
-def plan_to_manifests(plan: Plan) -> Manifests:
+def desired_state_of_changes(plan: Plan) -> Manifests:
     """Return the desired state of the resources that the plan changes.
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
@@ -275,7 +279,7 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     entries: list[DesiredResource[Any] | DeleteEntry[Any]] = []
     calls, by_id = calls_by_address(plan.calls), {call.id: call for call in plan.calls}
     # A side effect of another change is not declared.
-    for change in (one for one in plan.changes if not one.is_effect):
+    for change in (one for one in plan.changes if not one.is_side_effect):
         kind = KINDS[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
         if not isinstance(side, dict) or not required_keys(kind) <= side.keys():
@@ -285,10 +289,11 @@ def plan_to_manifests(plan: Plan) -> Manifests:
             )
         places = FixedSource(change.source or SourceLocation(str(change.address)))
         own = calls.get(change.address, ())
-        entry = ManifestEntry(body=replay_entry(kind, change, side, own), places=places, timezone=None, report=_refuse)
+        body = manifest_entry_of_change(kind, change, side, own)
+        entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
         needed = [by_id[need] for call in own for need in call.needs if need in by_id]
         made = parse_absent(kind.name, entry) if change.action is Action.DELETE else parse(kind.name, entry)
-        entries.extend(_with_replaced_by_and_order(one, change, needed) for one in made)
+        entries.extend(_with_replaced_by_and_after(one, change, needed) for one in made)
     return Manifests(
         declared=tuple(one for one in entries if isinstance(one, DesiredResource)),
         absent=tuple(one for one in entries if isinstance(one, DeleteEntry)),
@@ -297,10 +302,13 @@ def plan_to_manifests(plan: Plan) -> Manifests:
     )
 
 
-def _with_replaced_by_and_order(
+def _with_replaced_by_and_after(
     entry: DesiredResource[Any] | DeleteEntry[Any], change: Change, needed: Iterable[Call]
 ) -> DesiredResource[Any] | DeleteEntry[Any]:
-    """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
+    """Return the entry with `replaced_by`, and with `after`.
+
+    after: the assignments whose creation its calls wait for.
+    """
     if not change.replaced_by:
         return entry
     after = frozenset(
@@ -311,7 +319,9 @@ def _with_replaced_by_and_order(
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 
-def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+def manifest_entry_of_change(
+    kind: Kind, change: Change, form: Mapping[str, Json], calls: Sequence[Call]
+) -> Mapping[str, Json]:
     """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
 
     form: its state after the change, or before a deletion. calls: those of the change.

@@ -196,8 +196,8 @@ def _fitted_effects(plan: Plan, room: int | None) -> tuple[Sequence[str], str | 
 
 
 def _fitted_settings(heading: str, lines: Sequence[str], room: int | None) -> tuple[str, Sequence[str], int, int]:
-    """Return heading, lines that have room, how many have not, and how many of these are weaker."""
-    texts, _ = choose_variants([[partial(markdown_macro, "plan.setting", line)] for line in lines], room)
+    """Return heading, lines that have room, how many are left out, and how many of these are weaker."""
+    texts, _ = choose_variants([[partial(markdown_macro, "plan.policy_line", line)] for line in lines], room)
     left = [line for line, text in zip(lines, texts, strict=True) if text is None]
     return heading, list(filter(None, texts)), len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 

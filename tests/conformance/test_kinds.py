@@ -16,11 +16,11 @@ from texts import text_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import Kind, row_type_of
-from lmsconf.kinds.shared.steps import fill_refs_in_path
+from lmsconf.kinds.shared.rename_and_list_steps import fill_refs_in_path
 from lmsconf.manifest.schema_check import branches_of, declared_section, sections_by_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.plan import plan_to_manifests
+from lmsconf.planner.plan import desired_state_of_changes
 
 pytestmark = pytest.mark.sampled(day=8)
 
@@ -85,7 +85,7 @@ def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind
     stage, plan = planned(kind, SAMPLES["new"][kind.name])
     said = {one.address: one.spec for one in stage.manifests().declared}
     assert {address.kind for address in said} == {kind.name}
-    assert {one.address: one.spec for one in plan_to_manifests(plan).declared} == said
+    assert {one.address: one.spec for one in desired_state_of_changes(plan).declared} == said
 
 
 @every_kind
@@ -93,7 +93,7 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) 
     """The forms of a plan, read as manifests, want nothing more once the plan was applied."""
     for stage, plan in _every_plan(planned, kind):
         assert stage.apply(plan).converged is True
-        replayed = stage.workspace.plan(plan_to_manifests(plan), stage.settings.policy)
+        replayed = stage.workspace.plan(desired_state_of_changes(plan), stage.settings.policy)
         assert replayed.changes == ()
 
 

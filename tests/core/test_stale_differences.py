@@ -21,7 +21,7 @@ from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.plan import Action, Change, GuardCount, Plan
 from lmsconf.planner.diff import KeyedNames, diff_forms
-from lmsconf.planner.plan import plan_to_manifests
+from lmsconf.planner.plan import desired_state_of_changes
 
 A, B = Address.of("group", "A"), Address.of("group", "B")
 AGAIN = "Plan again and review it."
@@ -151,11 +151,11 @@ def test_a_plan_that_was_edited_is_refused(it: Project) -> None:
     [change] = made.changes
     nameless = replace(change, after={"members": ["anna@acme.example"]})
     with pytest.raises(StalePlan, match="group/A: the plan describes it incompletely"):
-        plan_to_manifests(replace(made, changes=(nameless,)))
+        desired_state_of_changes(replace(made, changes=(nameless,)))
     anna = Address.of("user", "anna@acme.example")
     gone = replace(change, address=anna, action=Action.DELETE, before={"email": anna.name}, after=None)
     with pytest.raises(LmsconfError, match="people are never deleted"):
-        plan_to_manifests(replace(made, changes=(gone,)))
+        desired_state_of_changes(replace(made, changes=(gone,)))
     for edited in (replace(change, id="g-other"), replace(change, fields=())):
         [problem] = find_stale_resources(replace(made, changes=(edited,)), made)
         assert (problem.code, problem.address) == (StalePlan.code, "group/A")

@@ -19,7 +19,7 @@ from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
 from lmsconf.kinds.group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
 from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
-from lmsconf.kinds.shared.steps import joined_group_ref
+from lmsconf.kinds.shared.rename_and_list_steps import joined_group_ref
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json, members

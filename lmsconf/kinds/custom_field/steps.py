@@ -19,8 +19,8 @@ from lmsconf.kinds.custom_field.compare import NEW, named_ref
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, ActiveMigration, ChoiceRow, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.plan_context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
+from lmsconf.kinds.shared.rename_and_list_steps import free_name_ref, free_name_ref_of_row, temporary_name
 from lmsconf.kinds.shared.responses import id_in_response
-from lmsconf.kinds.shared.steps import free_name_ref, free_name_ref_of_row, temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json, members

@@ -30,8 +30,13 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entry import PeopleList, included
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
+from lmsconf.kinds.shared.rename_and_list_steps import (
+    free_name_ref,
+    free_name_ref_of_row,
+    granted_rights_ref,
+    refs_in,
+)
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.shared.steps import free_name_ref, free_name_ref_of_row, granted_rights_ref, refs_in
 from lmsconf.kinds.user.types import (
     APPLICATIONS,
     ARCHIVE_DATE,

@@ -140,7 +140,7 @@ class RunToUndo:
 
     def is_done(self, change: Change) -> bool:
         """Whether the run has, or may have, carried out any of a change."""
-        cause = change.goes_with if change.is_effect else None
+        cause = change.goes_with if change.is_side_effect else None
         return any(call.id in self._begun for call in self._calls.get(cause or change.address, ()))
 
     def created_id(self, change: Change) -> RemoteId | None:
