@@ -53,13 +53,14 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 
 class PlanToApply(Struct, frozen=True):
-    """A plan, and the manifests that it was made from just now.
+    """A plan, and the manifests if it was made from them just now.
 
-    `manifests` is None for a saved plan; it is compared with the workspace before its guards can stop it.
+    is_saved: it was made earlier, and is compared with the workspace before its guards can stop it.
     """
 
     plan: Plan
     manifests: Manifests | None = None
+    is_saved: bool = False
 
 
 PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PlanToApply]
@@ -68,7 +69,7 @@ PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PlanToApply]
 
 def saved_plan_source(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
     """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
-    return lambda workspace, _: PlanToApply(reevaluate_guards(workspace, plan, consents))
+    return lambda workspace, _: PlanToApply(reevaluate_guards(workspace, plan, consents), is_saved=True)
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
@@ -196,14 +197,14 @@ def _check_approve_and_lock(
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
     with.
     """
-    plan, snapshot, is_saved = to_apply.plan, None, to_apply.manifests is None
+    plan, snapshot = to_apply.plan, None
     if options.digest is not None and options.digest != (digest := plan_digest(plan)):
         raise StalePlan(
             f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
         )
     if options.needs_rehearsal:
         refuse_unrehearsed(plan, plan_digest(plan))
-    if is_saved:
+    if to_apply.is_saved:
         # Before the guards: a stale plan is reported as stale, not as stopped by a guard.
         snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     refuse_blocked(plan)
@@ -212,7 +213,7 @@ def _check_approve_and_lock(
         raise LmsconfError("declined: nothing was changed")
     renew_lock = _hold_remote_lock(workspace, plan, progress, exit_stack)
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
-    compared_just_now = is_saved and not approve and not renew_lock
+    compared_just_now = to_apply.is_saved and not approve and not renew_lock
     if plan.calls and not compared_just_now:
         snapshot = refuse_stale_plan(workspace, plan, progress.phase)
     return renew_lock, snapshot

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TextIO
 
@@ -273,14 +273,17 @@ def plant(place: SandboxLocation, values: Mapping[str, object] | Snapshot, sourc
 def refuse_foreign(path: Path) -> None:
     """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
     begin = b""
-    with suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as file:
-        begin = file.read(16)
+    if path.is_file():
+        with path.open("rb") as file:
+            begin = file.read(16)
+    is_other = path.exists() and not path.is_file()
     refuse_if(
         (
-            path.is_dir() or begin not in (b"", b"SQLite format 3\x00"),
+            is_other or begin not in (b"", b"SQLite format 3\x00"),
             f"{path} is not a sandbox workspace, and was not changed",
             "Name another file with --db",
         ),
+        (path.parent.is_file(), f"{path.parent} is not a folder", "Name another file with --db"),
         error=LmsconfError,
     )
 

@@ -99,16 +99,14 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
     }
     stream.flush()
+    running: subprocess.Popen[bytes] | None = None
     cuts: list[KeyboardInterrupt] = []
-    # A signal raised while the process is made would leave a pager that nobody can end.
-    with defer_interrupts(cuts.append):
-        try:
+    try:
+        # A signal raised while the process is made would leave a pager that nobody can end.
+        with defer_interrupts(cuts.append):
             running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
                 ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
             )
-        except OSError:
-            return False
-    try:
         # The pager gets Ctrl-C too, and decides what it means.
         with handle_signal(signal.SIGINT, signal.SIG_IGN), cast("IO[bytes]", running.stdin) as pipe:
             for cut in cuts:
@@ -116,8 +114,13 @@ def page(text: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
                     raise cut
             _feed(pipe, text.encode(stream.encoding or "utf-8", "backslashreplace"))
             return running.wait() not in (126, 127)  # a shell cannot run the command
+    except OSError:
+        if running is not None:
+            raise
+        return False
     except Terminated:
-        _terminate(running)
+        if running is not None:
+            _terminate(running)
         raise
 
 

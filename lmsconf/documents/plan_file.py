@@ -74,17 +74,21 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         error=StalePlan,
     )
     verify_format(document, FORMAT)
-    if signing_key is not None:
-        verify_signature(
-            document,
-            signing_key,
-            "plan file",
-            "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY).",
-        )
+
+    def read() -> Plan:
+        if signing_key is not None:
+            verify_signature(
+                document,
+                signing_key,
+                "plan file",
+                "Plan again with --out, and with the same key in the environment (LMSCONF_PLAN_KEY).",
+            )
+        return _plan(document)
+
     signed = {key: document[key] for key in ("hmac",) if key in document}
     return read_back(
         document,
-        lambda: _plan(document),
+        read,
         lambda plan: render_canonical_json(add_seal({**_document(plan, document.get("tool")), **signed})),
         text,
         "a plan",

@@ -307,7 +307,7 @@ def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]
     values = {
         **{f"guards.{name}": limit for name, limit in members(policy.get("guards")).items()},
         **{f"people.{key}": value for key, value in members(policy.get("people")).items()},
-        **members(policy.get("lint")),
+        **{code: level for code, level in members(policy.get("lint")).items() if code in RULES},
         "guards.min_admins": policy.get("min_admins"),
         "settle": policy.get("settle"),
     }

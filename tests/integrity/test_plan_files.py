@@ -298,6 +298,7 @@ def test_another_key_is_refused(stage: ServedProject, monkeypatch: pytest.Monkey
     assert "signed with another key" in ran.err
     assert KEY not in ran.told
     assert other not in ran.told
+    assert "changed after lmsconf wrote it" in applying(stage, text.replace("deletes", "delete5")).err
 
 
 def test_a_file_without_a_signature_is_refused_with_a_key(

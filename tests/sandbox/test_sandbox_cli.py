@@ -90,6 +90,8 @@ def test_reset_takes_no_other_file(lmsconf, tmp_path):
     code, _, said = lmsconf("reset", "--db", "seed.yaml", "--yes")
     assert (code, "seed.yaml is not a sandbox workspace" in said) == (1, True)
     assert (tmp_path / "seed.yaml").read_text(encoding="utf-8") == SEED
+    code, _, said = lmsconf("reset", "--db", "seed.yaml/w.db", "--yes")
+    assert (code, "seed.yaml is not a folder" in said) == (1, True)
 
 
 @listed_cases("arguments", "code")

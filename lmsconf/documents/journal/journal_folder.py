@@ -49,7 +49,7 @@ def hold_lock(
         with writing(path):
             _take(descriptor, workspace)
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, holder.encode(), 0)
+            os.pwrite(descriptor, holder.encode("utf-8", "replace"), 0)
         yield
     finally:
         os.close(descriptor)
