@@ -52,7 +52,7 @@ from lmsconf.workspace.manifests_commit import manifests_commit
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 
-class PlanToApply(Struct, frozen=True):
+class PlanToApply(Struct, frozen=True, kw_only=True):
     """A plan, and the manifests if it was made from them just now.
 
     is_saved: it was made earlier, and is compared with the workspace before its guards can stop it.
@@ -60,7 +60,7 @@ class PlanToApply(Struct, frozen=True):
 
     plan: Plan
     manifests: Manifests | None = None
-    is_saved: bool = False
+    is_saved: bool
 
 
 PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PlanToApply]
@@ -69,7 +69,7 @@ PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyEvents], PlanToApply]
 
 def saved_plan_source(plan: Plan, consents: Sequence[Consent] = ()) -> PlanSource:
     """Return the source of a plan that was made earlier: its guards are evaluated as they are now."""
-    return lambda workspace, _: PlanToApply(reevaluate_guards(workspace, plan, consents), is_saved=True)
+    return lambda workspace, _: PlanToApply(plan=reevaluate_guards(workspace, plan, consents), is_saved=True)
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):

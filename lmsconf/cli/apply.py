@@ -147,7 +147,7 @@ def apply(
             with progress.phase("Reading") as tell:
                 plan = workspace.plan(manifests, policy, tell)
         plan = replace(plan, command=apply_command_line(settings, only, excluded, additive, planfile))
-        return PlanToApply(plan, manifests)
+        return PlanToApply(plan=plan, manifests=manifests, is_saved=planfile is not None)
 
     def approve(plan: Plan) -> bool:
         events.record(Waiting("approval", "Waiting for approval"))

@@ -289,7 +289,7 @@ def apply_again(
         rest = plan_what_is_left(workspace, guarded)
         refuse_blocked(guarded)  # what is left is planned without the lists of `guards.protect`
         left = len(rest.calls)
-        return PlanToApply(rest)
+        return PlanToApply(plan=rest, is_saved=False)
 
     report = _once_unlocked(settings, prepare, replace(options, digest=None))
     return replace(report, plan_digest=digest), len(plan.calls) - left + report.summary[CallStatus.DONE]
