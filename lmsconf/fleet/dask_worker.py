@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from lmsconf.documents.json_documents import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, raise_found, refuse_if
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path
-from lmsconf.fleet.worker import BOUND, interrupted, process_of_thread
+from lmsconf.fleet.worker import BOUND, interrupted, task_process
 from lmsconf.manifest.file_set import MANIFESTS, PROJECT_FILE, ManifestFileReader, files_digest
 from lmsconf.model.canonical_json import Json, sha256, sha256_of_bytes
 from lmsconf.model.fleet import LOST, FleetEntry
@@ -81,8 +81,8 @@ def _result(job: DaskJob) -> DaskResult:
         if job.plan is not None:
             write_atomically(plan_path(folder, task.workspace), job.plan, durable=False)
             task = _attempted(task, root, job.run)
-        process = process_of_thread(job.run, root, os.environ, BOUND)
-        entry = process.run(task, job.time_limit, lambda: worker.status.name not in _ENDING)
+        with task_process(job.run, root, os.environ, BOUND) as process:
+            entry = process.run(task, job.time_limit, lambda: worker.status.name not in _ENDING)
         text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))
     return DaskResult(entry=entry, text=text)
 

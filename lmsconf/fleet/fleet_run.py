@@ -11,8 +11,8 @@ import secrets
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from lmsconf.documents.reports import fleet_index_text, load_fleet_index
 from lmsconf.errors import (
     LmsconfError,
     Problem,
+    Terminated,
     UsageError,
     interrupt_exit_code,
     raise_found,
@@ -31,7 +32,7 @@ from lmsconf.errors import (
     shorten,
 )
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import end_run, interrupt_run, kill_run, process_of_thread
+from lmsconf.fleet.worker import end_idle, interrupt_run, kill_run, task_process
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
@@ -66,20 +67,27 @@ def run_in_threads(
     """
     threads = ThreadPoolExecutor(max(1, min(number, len(tasks))))
     results: set[Future[FleetEntry]] = set()
+
+    def interrupted(number: signal.Signals) -> list[Future[FleetEntry]]:
+        """Interrupt what runs; return the results of the tasks that have begun."""
+        threads.shutdown(wait=False, cancel_futures=True)
+        interrupt(number)
+        return [result for result in results if not result.cancelled()]
+
     try:
         results |= {threads.submit(run, task) for task in tasks}
         for result in as_completed(results):
             results.remove(result)
             listener(result.result())
-    except BaseException as cut:
-        threads.shutdown(wait=False, cancel_futures=True)
-        interrupt(signal.SIGINT if type(cut) is KeyboardInterrupt else signal.SIGTERM)
-        begun = [result for result in results if not result.cancelled()]
+    except KeyboardInterrupt as cut:
+        begun = interrupted(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
         with suppress(TimeoutError):
             for result in as_completed(begun, timeout=_GRACE):
-                is_known = result.exception() is None and not result.result().is_lost
-                if is_known and isinstance(cut, KeyboardInterrupt):
+                if result.exception() is None and not result.result().is_lost:
                     listener(result.result())
+        raise
+    except BaseException:
+        wait(interrupted(signal.SIGTERM), timeout=_GRACE)
         raise
     finally:  # the time is over, or a second interrupt says that nobody waits for the others
         threads.shutdown(wait=False, cancel_futures=True)
@@ -300,11 +308,14 @@ def run_locally(
     number, name = max(1, min(processes, len(tasks))), secrets.token_hex(6)
 
     def run(task: FleetTask) -> FleetEntry:
-        """Let the worker of this thread run a task, another one where it has died."""
-        process = process_of_thread(name, root, environ)
-        return process.run(with_part_of_rate(task, number), time_limit)
+        """Let a worker run a task, another one where it has died."""
+        with task_process(name, root, environ) as process:
+            return process.run(with_part_of_rate(task, number), time_limit)
 
     try:
+        with ExitStack() as started:
+            for _ in tasks[:number]:
+                started.enter_context(task_process(name, root, environ))
         run_in_threads(run, partial(interrupt_run, name), partial(kill_run, name), number, tasks, listener)
     finally:
-        end_run(name)
+        end_idle(name)

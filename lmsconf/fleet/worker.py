@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import os
 import selectors
 import signal
@@ -23,7 +22,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, Final, cast
@@ -85,33 +84,25 @@ _IDLE_SECONDS: Final = 30.0
 _LOOK: Final = 0.5
 """Seconds between two looks at whether the Dask worker still runs."""
 _changing = threading.Lock()
-_thread = threading.local()
-"""Has the process that works on the tasks of a thread."""
-_processes: dict[str, set[TaskProcess]] = defaultdict(set)
-"""Run → its processes."""
+_idle: dict[str, list[TaskProcess]] = defaultdict(list)
+_running: dict[str, set[TaskProcess]] = defaultdict(set)
 interrupted: dict[str, int] = {}
 """Run → the signal that it was interrupted with."""
 
 
 def interrupt_run(run: str, number: int) -> None:
-    """Send a signal to the processes of a run; its other tasks are not begun in this process."""
+    """Send a signal to the processes that work on tasks of a run; its other tasks are not begun in this process."""
     with _changing:
         interrupted[run] = number
-        for process in _processes[run]:
+        for process in _running[run]:
             process.send_signal(number)
 
 
 def kill_run(run: str) -> None:
-    """Kill the processes of a run, and the programs that they have started."""
+    """Kill the processes that work on tasks of a run, and the programs that they have started."""
     with _changing:
-        for process in _processes[run]:
+        for process in _running[run]:
             process.kill()
-
-
-def end_run(run: str) -> None:
-    """End the processes of a run. No thread waits for them."""
-    for process in [*_processes.pop(run, ())]:
-        process.close()
 
 
 def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEntry:
@@ -127,12 +118,12 @@ def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEnt
 
 
 class TaskProcess(subprocess.Popen[bytes]):
-    """A process that runs tasks of one run in one project, one after the other."""
+    """A process that runs tasks of one project, one after the other."""
 
-    def __init__(self, run: str, root: Path, environ: Mapping[str, str], *options: str) -> None:
+    idle_since = 0.0
+
+    def __init__(self, root: Path, environ: Mapping[str, str], *options: str) -> None:
         """Start it. options: of `lmsconf.fleet.worker`. Raises OSError."""
-        self.idle_since = -math.inf
-        self._run = run
         environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         super().__init__(
             [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), *options],
@@ -141,15 +132,6 @@ class TaskProcess(subprocess.Popen[bytes]):
             process_group=0,  # so that a token's command ends with it
             env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        with _changing:
-            _processes[run].add(self)
-            if run in interrupted:
-                self.send_signal(interrupted[run])
-
-    def can_run(self, run: str) -> bool:
-        """Whether it can be given a task of a run: it has not ended, and will not soon because it waits."""
-        is_kept = time.monotonic() - self.idle_since < _IDLE_SECONDS / 2
-        return self._run == run and is_kept and self.poll() is None
 
     def run(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = lambda: True) -> FleetEntry:
         """Give it a task, and return its result; one that is lost if it dies.
@@ -172,7 +154,6 @@ class TaskProcess(subprocess.Popen[bytes]):
                     line += piece
                 elif (is_late := end is not None and time.monotonic() >= end) or not goes_on():
                     self.kill()
-        self.idle_since = time.monotonic()
         if line.endswith(b"\n"):
             return from_json(json.loads(line), FleetEntry)
         return _without_result(task, self.wait(), limit if is_late else None)
@@ -184,24 +165,49 @@ class TaskProcess(subprocess.Popen[bytes]):
 
     def close(self) -> None:
         """End it, and the programs that it has started. It has no task."""
-        with _changing:
-            _processes[self._run].discard(self)
         with suppress(BrokenPipeError), self:  # what it has not read is lost with it
             self.kill()
 
 
-def process_of_thread(run: str, root: Path, environ: Mapping[str, str], *options: str) -> TaskProcess:
-    """Return the process of a run that works for this thread; a new one where it has none that can.
+@contextmanager
+def task_process(run: str, root: Path, environ: Mapping[str, str], *options: str) -> Iterator[TaskProcess]:
+    """Yield an idle process of a run, or a new one; then it is idle again. Raises LmsconfError if none starts.
 
-    root, environ, options: of a new one. Raises LmsconfError if it does not start.
+    root, environ, options: of a new one.
     """
-    process: TaskProcess | None = getattr(_thread, "process", None)
-    if process is None or not process.can_run(run):
-        if process is not None:
+    with _changing:
+        too_old = time.monotonic() - _IDLE_SECONDS / 2
+        stale = [one for waiting in _idle.values() for one in waiting if one.idle_since < too_old]
+        for waiting in _idle.values():
+            waiting[:] = [process for process in waiting if process not in stale]
+        process = _idle[run].pop() if _idle[run] else None
+    for one in stale:
+        one.close()
+    with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
+        process = process or TaskProcess(root, environ, *options)
+    with _changing:
+        _running[run].add(process)
+        if run in interrupted:
+            process.send_signal(interrupted[run])
+    try:
+        yield process
+    finally:
+        with _changing:
+            _running[run].discard(process)
+            is_reusable = process.poll() is None and run not in interrupted
+            if is_reusable:
+                process.idle_since = time.monotonic()
+                _idle[run].append(process)
+        if not is_reusable:
             process.close()
-        with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
-            process = _thread.process = TaskProcess(run, root, environ, *options)
-    return process
+
+
+def end_idle(run: str) -> None:
+    """End the processes that wait for tasks of a run."""
+    with _changing:
+        waiting = _idle.pop(run, [])
+    for process in waiting:
+        process.close()
 
 
 if __name__ == "__main__":

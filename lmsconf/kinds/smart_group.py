@@ -310,14 +310,19 @@ def record_reference_changes(
             planning.changed_refs.append((dropped, added))
         for field in (ref.address.name for ref in dropped if ref.part is None):
             planning.added_refs[field] = planning.added_refs.get(field, frozenset()) | added
-    _add_service_rewrites(planning, deleted)
+    replaced = {
+        match.row.id
+        for match in matched.matches
+        if match.row and match.declared.spec.conditions is not None and planning.chosen(match.address)
+    }
+    _add_service_rewrites(planning, deleted | replaced)
 
 
-def _add_service_rewrites(planning: PlanContext, deleted_groups: frozenset[str]) -> None:
+def _add_service_rewrites(planning: PlanContext, settled: frozenset[str]) -> None:
     """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
 
-    deleted_groups: the ids of the smart groups that the plan deletes. A group with planned conditions gets
-    those, so it is skipped. If the listing of smart groups is incomplete, each deletion is a problem.
+    settled: the ids of the smart groups that the plan deletes, and of those with declared conditions, which they get
+    once these have no errors. If the listing of smart groups is incomplete, each deletion is a problem.
     """
     deletions = {deletion.field.id: deletion for deletion in planning.losses}
     # The service rewrites conditions only if it never refuses to delete a field in use.
@@ -333,7 +338,6 @@ def _add_service_rewrites(planning: PlanContext, deleted_groups: frozenset[str])
                 address=deletion.address,
             )
         return
-    settled = deleted_groups.union(planning.planned_conditions)
     for row in planning.snapshot.rows(SmartGroupRow):
         live = row.conditions or ()
         remaining = _conditions_after_deletions(live, deletions)

@@ -129,6 +129,16 @@ def test_a_declared_group_that_changes_must_say_what_its_conditions_will_be(tmp_
     assert lmsconf(tmp_path, "apply", saved).code == ExitCode.BLOCKED
 
 
+def test_declared_conditions_on_what_is_deleted_are_one_error(tmp_path: Path) -> None:
+    """Drift lists the deletion beside it: nobody is told to declare conditions, which the group has."""
+    it = conditions_project(tmp_path)
+    declared = "smart_groups: [{name: Only, conditions: [{field: D, choices: [X]}]}]\n"
+    it.apply(declared)
+    it.write(declared + DELETED)
+    ran = lmsconf(tmp_path, "drift")
+    assert ("custom_field/D" in ran.out, "no-conditions" in ran.out) == (True, False), ran.out
+
+
 def test_drift_knows_no_effects(tmp_path: Path) -> None:
     """What would come of a deletion is no difference between manifests and workspace."""
     conditions_project(tmp_path, options="ownership: {custom_fields: all}\n").write("custom_fields: [{name: E}]")

@@ -118,6 +118,23 @@ _NO_EMAIL: Final = {
     r"WHERE NOT matches(:email, '[^@\s]+@[^@\s.]+(\.[^@\s.]+)+')": bad_request
 }
 _HAVE_EMAIL: Final = "FROM people WHERE casefold(email) = casefold(:email)"
+_CREATE: Final = Sql(
+    new_ids={"id": "u"},
+    changes=[
+        "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
+        "VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, "
+        f"coalesce(:language, '{FIRST_LANGUAGE}'), '[\"learn\"]')"
+    ],
+    answer="SELECT json_object('userId', :id, 'newUser', json('true'))",
+)
+
+
+def create(context: RequestContext) -> Json:
+    """Create an account; for an e-mail in use, return the existing account unchanged."""
+    context.refuse(_NO_EMAIL)
+    for known in context.repository.column(f"SELECT id {_HAVE_EMAIL}"):
+        return {"userId": known, "newUser": False}
+    return _CREATE(context)
 
 
 def archive_due_accounts(repository: Repository) -> None:
@@ -171,17 +188,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "users.extended-info": partial(answer_with_groups, _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}")),
     "users.get": partial(answer_with_groups, f"SELECT {json_known(_WHOLE)} FROM people WHERE id = :userId"),
     "users.search": partial(answer_with_groups, _SEARCH),
-    # An account that has the e-mail stays as it is.
-    "users.create": Sql(
-        new_ids={"id": "u"},
-        refusals=_NO_EMAIL,
-        changes=[
-            "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
-            "SELECT :id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, "
-            f"coalesce(:language, '{FIRST_LANGUAGE}'), '[\"learn\"]' WHERE NOT EXISTS (SELECT 1 {_HAVE_EMAIL})"
-        ],
-        answer=f"SELECT json_object('userId', id, 'newUser', {json_flag('(id = :id)')}) {_HAVE_EMAIL} LIMIT 1",
-    ),
+    "users.create": create,
     # With an account go the rows that belong to this person only.
     "users.delete": Sql(
         changes=[
@@ -247,7 +254,8 @@ HANDLERS: Final[Mapping[str, Handler]] = {
         ],
         answer="""
             SELECT json_object('preSignedInLink', 'https://sandbox.invalid/sign-in?secret=' || encode_query(id)
-                || iif(redirect = '', '', '&redirectUri=' || encode_query(redirect)), 'expiresAt', expires_at)
+                || CASE redirect WHEN '' THEN '' ELSE '&redirectUri=' || encode_query(redirect) END,
+                'expiresAt', expires_at)
             FROM links WHERE id = :secret
         """,
     ),
