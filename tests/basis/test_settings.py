@@ -11,7 +11,7 @@ from texts import text_of
 
 from lmsconf.errors import ExitCode
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 CROWD = [f"p{n:02}@x.example" for n in range(20)]
 SEED = (

@@ -27,7 +27,7 @@ from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.support.files import LineStream, descriptor_writer
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SCHEMA = schema_validator("events").schema
 BY_TYPE = {

@@ -186,7 +186,7 @@ def test_an_end_of_input_is_a_no(tmp_path: Path, number: int) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
     (tmp_path / "workspace.yaml").write_text(BOOK_CLUB)

@@ -78,7 +78,7 @@ def test_a_saved_plan_and_report_show_nobody(project: Project, format: str) -> N
     masked(project, "apply", "--auto-approve", "--format", "json", "--output", "unseen.json")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("format", ["text", "json", "markdown", "html"])
 def test_a_report_shows_nobody(project: Project, format: str) -> None:
     """What an apply did, and what every run did that is written down here."""
@@ -140,7 +140,7 @@ def test_what_is_about_nobody_stays_as_it_is(tmp_path: Path, format: str) -> Non
     assert moment.sub("", shown) == moment.sub("", plain)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("format", ["text", "json", "html"])
 def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(project: Project, format: str) -> None:
     """What a refusal quotes may name people; behind it, documents go on as ever: JSON stays JSON, HTML has its end."""
@@ -158,7 +158,7 @@ def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(project: Pro
         assert out.rstrip().endswith("</html>")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("command", [("plan",), ("drift",), ("apply", "--auto-approve", "--allow", "deletes=1")])
 def test_events_show_nobody(project: Project, command: tuple[str, ...]) -> None:
     """Neither a change, a finding, a call nor a problem names anybody, and every line is JSON."""

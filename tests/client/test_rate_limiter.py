@@ -174,7 +174,7 @@ def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width
     assert refused <= CALLS / 5
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("asks", [True, False], ids=["with Retry-After", "without"])
 @pytest.mark.parametrize(
     ("rate", "seconds"), [(10.0, 1.0), (2_000 / 3_600, 180.0)], ids=["10 a second", "2,000 an hour"]

@@ -148,7 +148,7 @@ def ended(url: str, *, writes: bool, seconds: float = HANGS) -> ApiError:
     return caught.value
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("name", BEHAVIOURS)
 def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
     """A read is Unreachable, and of a write nobody knows: whatever the connection does."""

@@ -57,7 +57,7 @@ def managed(clinic: Clinic) -> dict[str, set[str]]:
     return {name: people for name, people in clinic.lists().items() if name.endswith(" managers")}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("mode", ["add", "replace"])
 @pytest.mark.parametrize("list", LISTS)
 def test_the_run_tells_who_is_given_the_right(open_clinic: Open, list: str, mode: str) -> None:
@@ -113,7 +113,7 @@ def test_people_with_the_right_are_read_once(open_clinic: Open) -> None:
     assert asked[0] == asked[1]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     "more",
     [

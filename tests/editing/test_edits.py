@@ -30,7 +30,7 @@ from lmsconf.workspace.drift_selection import DriftedProject, locate_on_disk
 from lmsconf.workspace.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 EDITS: Final = Path(__file__).with_name("edits.txt").read_text(encoding="utf-8")
 SEED: Final = text_of(__file__, "edits_seed.yaml")

@@ -205,7 +205,7 @@ def test_it_plans_what_is_shown_and_applies_whole(name: str, copy: Copy, updatin
     assert "No changes. The workspace matches the manifests." in text
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=4, daily=False)
 def test_acme_is_as_large_as_its_page_says() -> None:
     """It declares 9 fields, 25 groups, 25 smart groups, 120 assignments and 5 tests for 400 people and 40 contents."""
     manifests = load_manifests(load_settings(EXAMPLES / "acme", None, {}))

@@ -119,7 +119,7 @@ def test_a_wave_that_was_applied_before_does_not_end_a_stop(fleet: Fleet) -> Non
     assert fleet.exits() == {"beta": 0, "epsilon": 1, "zeta": 5}
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless LMSCONF_ALLOWED_HOSTS lists both; LMSCONF_TOKEN alone is no token of a fleet."""
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv, token: {env: LMSCONF_ALL}}\n")
@@ -183,7 +183,7 @@ def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
     assert not any("assumed_keys" in one for one in fleet.plan(out="known")["workspaces"])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
     """Each with the workspaces that have it, in every view."""
     fleet.write("lmsconf.yaml", PROJECT + "guards: {deletes: off}\nsettle: 0s\n")
@@ -267,7 +267,7 @@ def test_a_worker_that_dies_loses_one_task(fleet: Fleet, monkeypatch: pytest.Mon
     assert "3 with changes, 0 without, 1 failed." in out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     """A process of a Dask worker that dies stops in the middle of its work."""
     task = FleetTask(workspace="alpha", action=FleetAction.VALIDATE, url="sandbox:")

@@ -25,7 +25,7 @@ def refused(fleet: Fleet, code: int, *arguments: str, out: str = "out") -> str:
     return ran.out + ran.err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("project", "table", "message"),
     [

@@ -15,7 +15,7 @@ from .project import Project
 from .shell import Ran, lmsconf
 from .test_people_commands import NARROWED, SEED
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 HOLDS = "{all: {smart_group: Nordics}, has: GDPR, mandatory: true}"
 

@@ -249,7 +249,7 @@ def test_unknown_people_are_a_share_of_the_active(tmp_path: Path) -> None:
     assert "1 of 9 in members are unknown" in many.message
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("active", "unknown", "taken", "reason"),
     [

@@ -16,7 +16,7 @@ from .altered_service import apply_under, plan_of_rows
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SEED = text_of(__file__, "migration_plans_seed.yaml")
 

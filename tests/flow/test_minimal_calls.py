@@ -32,7 +32,7 @@ def test_a_plan_says_what_changes_and_leaves_nothing_to_do(tmp_path: Path, case:
     assert_planned(tmp_path, case)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_people_are_added_as_many_to_a_call_as_it_carries(tmp_path: Path, most: int) -> None:
     """A call with one more is refused by the service, and none is sent."""
@@ -44,7 +44,7 @@ def test_people_are_added_as_many_to_a_call_as_it_carries(tmp_path: Path, most: 
         it.send("manual-groups.add-members", {"groupId": "g-1"}, {"userIds": ["u-1"] * (most + 1)})
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_renamed_choice_keeps_its_id(tmp_path: Path) -> None:
     """A choice with an earlier name is sent with the id that it has, so that answers stay."""
     it = project(tmp_path, "custom_fields: [{name: Dept, type: CHOICE, choices: [HR, Sales]}]")

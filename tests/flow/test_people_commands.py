@@ -48,7 +48,7 @@ def document(root: Path, command: str, *arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_each_change_of_what_a_person_has_is_a_word(tmp_path: Path) -> None:
     """Another window, mandatory or not, the same as before; nothing before and after only where it was asked for."""
     manifests = """
@@ -129,7 +129,7 @@ def test_masked_people_are_nowhere(tmp_path: Path) -> None:
     assert "answer: FI" in lmsconf(tmp_path, "access", "bo@acme.example", "GDPR").out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_only_what_is_asked_is_read_and_nothing_is_written(tmp_path: Path) -> None:
     """One content costs its own assignments, not those of all; one audience no assignments at all."""
     project(tmp_path, "groups: [{name: Coaches, members: []}]")
@@ -188,7 +188,7 @@ CASES = cases(Path(__file__).with_name("access.txt"))
 EVERYTHING = text_of(__file__, "people_commands_everything.yaml")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("address", "is_live", "stays", "before", "after")
 def test_an_audience_that_the_plan_makes_renames_or_deletes(
     tmp_path: Path, address: str, is_live: bool, stays: bool, before: int, after: int

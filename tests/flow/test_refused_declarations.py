@@ -304,7 +304,7 @@ def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str)
     assert name not in it.fields()
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_printed_address_selects_what_it_names(tmp_path: Path, name: str) -> None:
     """As the text of a plan prints it, pasted into --only and --except, and under `leave_alone`."""

@@ -18,7 +18,7 @@ from lmsconf.apply import rehearse
 from lmsconf.documents.json_documents import add_seal, render_canonical_json
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]
 SEED: Mapping[str, Any] = {
@@ -206,7 +206,7 @@ def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
     assert "Save one without --redact" in ran.err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_saved_snapshot_is_rehearsed(it: Project, log: list[LoggedRequest]) -> None:
     """No request is sent, the receipt has the digest of the file, and the pace is not known."""
     assert lmsconf(it.root, "snapshot", "saved.json").code == 0
@@ -298,7 +298,7 @@ def test_a_workspace_is_reset_from_a_snapshot(tmp_path: Path) -> None:
     assert saved(acme) == before
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_redacted_snapshot_is_no_seed(quickstart: Path) -> None:
     """It names too few people, and the workspace stays as it is."""
     before = saved(quickstart)
@@ -319,7 +319,7 @@ def test_what_cannot_be_loaded_is_named(quickstart: Path, place: str, value: obj
     assert f"edited.json: error: {message}" in ran.err
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_type_of_a_target_stays_as_the_service_spelt_it(quickstart: Path) -> None:
     """Whatever the service calls an audience, the twin calls it the same, deletes by it, and uses it for a new one."""
     document = saved(quickstart)

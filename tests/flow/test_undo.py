@@ -23,7 +23,7 @@ from lmsconf.planner.undo.three_way_merge import restores, with_names
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SEED = text_of(__file__, "undo_seed.yaml")
 OPTIONS = "guards: off\ntimezone: Europe/Stockholm\npeople: {create: true}\n"
@@ -120,7 +120,7 @@ def test_an_undo_restores_what_a_run_changed(tmp_path: Path, change: str) -> Non
     assert "No changes. Nothing is left to undo of the run " in again.out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_an_undo_is_a_plan_like_any_other(tmp_path: Path) -> None:
     """It names the run, fits the schema, selects with --only, and its own run can be undone."""
     project = started(tmp_path, CHANGES["deleted"])
@@ -166,7 +166,7 @@ def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
     assert people["new@acme.example"]["archived"] is True
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: Path) -> None:
     """A conflict names what was there, what the run made and what is live; nothing of it is planned."""
     project = started(
@@ -229,7 +229,7 @@ def test_a_choice_that_others_have_picked_since_is_not_taken_back(tmp_path: Path
     )
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("by_hand", "kept"), [("4", False), ("5", True)])
 def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by_hand: str, kept: bool) -> None:
     """The run gave an answer to the field that it created; deleting the field would delete what is there now."""

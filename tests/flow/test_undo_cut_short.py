@@ -16,7 +16,7 @@ from .project import Project, planned_by
 from .shell import lmsconf
 from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, held_ids, started
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 IN_PLACE = "dialect: {content-targets.on-existing: %s}\n"
 ASSIGNMENTS = """

@@ -40,7 +40,7 @@ def told(it: Project, manifests: str) -> list[str]:
     return [problem.code for problem in found.value.problems if problem.is_error]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("said", "calls")
 def test_a_change_is_its_fewest_calls(tmp_path: Path, said: str, calls: list[str]) -> None:
     """What differs is sent, what does not is not, and afterwards the plan is empty."""

@@ -163,7 +163,7 @@ def test_every_format_of_every_view(subject: str, format: str) -> None:
     assert judge(views[format](make(ALL))) == judge(views[format](make(PLAIN)))
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(("subject", "format"), [case for case in CASES if case[1] == "json"])
 def test_json_gives_names_back(subject: str, format: str) -> None:
     """JSON holds every name exactly, to the last half character."""

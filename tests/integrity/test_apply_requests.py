@@ -112,7 +112,7 @@ def test_an_apply_reads_what_it_touches(stage: ServedProject, what: str) -> None
     stage("plan", "--detailed-exitcode", code=0)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("what", TOUCHED)
 def test_a_saved_plan_asks_what_one_made_just_now_asks(stage: ServedProject, what: str) -> None:
     """Names are listed, and people looked up by the plan's ids, before its calls and after them."""
@@ -149,7 +149,7 @@ def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: Served
     assert phases.beside.total() > 20
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("what", TABLES["edits"])
 def test_a_person_who_is_looked_up_is_compared(stage: ServedProject, what: str) -> None:
     """A saved plan is stale when one of its people is another one by now, though not all people are listed."""

@@ -57,7 +57,7 @@ def test_every_command_is_said_to_read_or_to_write() -> None:
     assert not READING.keys() & WRITING
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     "words", [f"{name} {way}".strip() for name, ways in READING.items() if name in COMMANDS for way in ways.split("|")]
 )

@@ -58,7 +58,7 @@ def verified(ran: CommandResult) -> dict[str, Any]:
     return cast("dict[str, Any]", document["verified"])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("from_file", [False, True], ids=["apply", "apply PLANFILE"])
 @pytest.mark.parametrize("what", BY_OTHERS)
 def test_an_edit_during_the_run_is_told(
@@ -77,7 +77,7 @@ def test_an_edit_during_the_run_is_told(
     assert "complete" not in ran.out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("view", ["json", "markdown", "html"])
 def test_every_format_names_what_others_changed(stage: ServedProject, others: list[list[Any]], view: str) -> None:
     """The document says what was looked at, and its addresses; page and comment have them in a section of their own."""
@@ -156,7 +156,7 @@ def test_a_changed_group_that_others_rename_during_the_run_is_told(
     assert [one["address"] for one in ran.document["residue"]] == ["group/Crew"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: ServedProject, others: list[list[Any]]) -> None:
     """A manager in is nothing to add, and is counted as left out; a member out is something to add, and is told."""
     others += BY_OTHERS["a manager in"][1:]
@@ -167,7 +167,7 @@ def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: ServedProject, oth
     assert stage("apply", "--auto-approve", "--additive").code == ExitCode.NOT_CONVERGED
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_plan_without_changes_says_what_it_saw(stage: ServedProject) -> None:
     """Nothing is sent. What was just planned was just read; a saved plan is looked at anew, where that can be done."""
     stage.write(LIVE)
@@ -195,7 +195,7 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, oth
     assert "smart_group/Sellers" in verified(ran)["others"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_people_who_are_skipped_are_no_match(stage: ServedProject) -> None:
     """Where the project skips people who are not live, no sentence says that the workspace matches without that."""
     for n in range(12):

@@ -26,7 +26,7 @@ from lmsconf.documents.journal.journal_reader import PendingWrites, find_pending
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import Json
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 
 @pytest.fixture

@@ -257,7 +257,7 @@ def changes_of(entry: Any) -> Iterator[Any]:
                 yield from ({**entry, key: one if isinstance(value, dict) else [one]} for one in nested)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("example", ["quickstart", "acme", "countries"])
 def test_valid_projects_need_no_jsonschema(example: str) -> None:
     """Importing it takes as long as all the rest of `validate`: only errors need it."""

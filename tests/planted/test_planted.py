@@ -79,7 +79,7 @@ def test_tests_that_do_not_run_catch_nothing(ground: SourceCopy) -> None:
 FILES = Random(SEED).sample(modules(), 20)  # noqa: S311  # no secret
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("file", FILES)
 def test_mutants_are_python_and_mean_something_else(file: str) -> None:
     """Every mutant of a module compiles, is not the module again, stands somewhere, and has a name of its own place."""

@@ -30,7 +30,7 @@ _VARYING: Final = (
 )
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_change_reads_as_recorded(tmp_path: Path, request: pytest.FixtureRequest, file: Path) -> None:
     """Reports, plans, calls, people, journals and the way back of one project are what its file shows."""

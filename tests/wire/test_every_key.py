@@ -110,7 +110,7 @@ def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
         assert not leaning & used, key
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("key", planned())
 def test_plan_and_sandbox_go_by_a_key(tmp_path: Path, key: str) -> None:
     """With another value the plan says something else and converges; the calls of before do not have its effect."""
