@@ -40,7 +40,7 @@ from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 PASSWORD = BestAvailableEncryption(b"secret")
 

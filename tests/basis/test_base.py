@@ -24,7 +24,7 @@ from lmsconf.project.credentials import (
 from lmsconf.workspace import plan_with_base
 from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SEED = text_of(__file__, "base_seed.yaml")
 BASE = """

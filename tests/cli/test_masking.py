@@ -58,7 +58,7 @@ def shows_nobody(text: str) -> None:
     assert found is None, text[max(0, found.start() - 200) : found.end() + 80]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("command", "format"), [pair for one in ("plan", "drift") for pair in product([one], FORMATS[one])]
 )

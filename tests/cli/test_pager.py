@@ -19,7 +19,7 @@ from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SEEN = "cat > seen.txt"
 TERM = {"TERM": "xterm", "NO_COLOR": ""}

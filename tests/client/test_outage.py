@@ -110,7 +110,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
     assert len(group.network.requests) <= 8 * 4 + 8
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("luck", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(
     ("status", "headers"), [(429, {}), (429, {"Retry_After": "0"}), (429, {"Retry_After": "60"}), (503, {})]

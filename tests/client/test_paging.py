@@ -297,6 +297,7 @@ def test_rows_may_take_as_much_memory_as_the_limit_allows() -> None:
         Asked(4, page=2, is_counted=False, memory=4 * ROW_BYTES - 1).read()
 
 
+@pytest.mark.sampled(day=8, daily=False)
 def test_a_listing_of_too_many_pages_is_left() -> None:
     """Pages of one row each are read up to the limit, and no further."""
     assert Asked(PAGES, is_counted=False).read().incomplete is None

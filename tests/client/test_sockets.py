@@ -240,6 +240,7 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
     assert len(met) == 1
 
 
+@pytest.mark.sampled(day=8, daily=False)
 def test_nothing_is_sent_on_a_connection_that_was_idle() -> None:
     """A service may hang up on a connection just as it is used again, and of a write nobody would know then."""
     with listening(keeps_answering(HEAD + NOBODY, met := [])) as url, Client(url, CANARY) as by:

@@ -23,7 +23,7 @@ from lmsconf.render.people_reports import people_csv
 from lmsconf.render.text import plan_text
 from lmsconf.sandbox.serve import serve
 
-pytestmark = pytest.mark.sampled  # some seconds in all
+pytestmark = pytest.mark.sampled(daily=False)  # some seconds in all
 
 NARROWED = "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]\n"
 FEWER = "groups: [{name: Team, members: <people 5-30>}]\n"

@@ -320,7 +320,7 @@ def _made(root: Path, kind: str, keep: str) -> tuple[Project, str]:
     return it, REPLACING.replace("AUDIENCE", to).replace("KEEP", keep)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("told", TOLD)
 @pytest.mark.parametrize("kind", AUDIENCES)
 def test_an_assignment_is_for_one_audience_in_every_part_of_a_plan(tmp_path: Path, kind: str, told: str) -> None:

@@ -175,7 +175,7 @@ def refused(tmp_path: Path, section: str, declared: str) -> bool:
     return "refusal/protected" in [problem.code for problem in plan.all_problems if problem.is_error]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("section", "key", "declared")
 def test_nothing_is_taken_out(tmp_path: Path, section: str, key: str, declared: str) -> None:
     """A shorter window, a right, an answer, a member or a choice less: the plan is refused."""

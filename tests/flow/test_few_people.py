@@ -14,7 +14,7 @@ from .altered_service import plan_of_rows
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 PEOPLE = 240
 SEED = (

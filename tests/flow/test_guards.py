@@ -14,7 +14,7 @@ from .altered_service import plan_against
 from .project import Project, errors, guard
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 CROWD = [f"p{n:02}@acme.example" for n in range(60)]
 PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
@@ -120,7 +120,7 @@ def test_a_new_answer_that_is_not_planned_keeps_nobody_from_losing_one(tmp_path:
     assert guard(it.plan(only=("custom_field/D", "user/b@x.se")), "answers").total == 1
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("live", "said", "total")
 def test_a_system_condition_counts_where_both_sides_say_one(
     tmp_path: Path, live: list[str], said: list[str], total: int
@@ -175,7 +175,7 @@ def excluding(people: Sequence[str]) -> str:
     return f"groups: [{{name: A, members: {{exclude: {listed(people)}}}}}]"
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("key", ["members", "managers"])
 @pytest.mark.parametrize(("taken", "trips"), [(2, False), (3, True), (10, True)])
 def test_archived_people_do_not_lengthen_a_list(tmp_path: Path, key: str, taken: int, trips: bool) -> None:

@@ -11,7 +11,7 @@ from lmsconf.model.plan import Plan, UndoLevel
 from .project import Project, errors
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SEED = text_of(__file__, "manager_right_seed.yaml")
 OPTIONS = "people: {create: true}\ndialect: {manual-groups.who-can-manage: with-right}\n"

@@ -74,7 +74,7 @@ def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: 
     assert it.settled(wanted) == ["content-targets.create"]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_window_is_declared_as_precisely_as_the_service_keeps_it(tmp_path: Path) -> None:
     """Where seconds are cut off, the last second of a day is its last minute, in the plan and in the call."""
     it = project(tmp_path, "content: [{name: X}]\n", "dialect: {content-targets.time-precision: minute}\n")

@@ -84,7 +84,7 @@ TWINS = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name
 )
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("manifests", ["custom_fields: [{name: Badge}]", "groups: [{name: Coaches}]"])
 @pytest.mark.parametrize(("address", "ids"), [("group/Twin", "g-8, g-9"), ("smart_group/Pair", "sg-8, sg-9")])
 def test_a_name_that_two_audiences_have_is_none(tmp_path: Path, manifests: str, address: str, ids: str) -> None:

@@ -14,7 +14,7 @@ from lmsconf.sandbox.faults import Fault
 from .altered_service import Edit, apply_under, connected, plan_altered, plan_under
 from .project import Project, planned_by
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 CROWD = [f"p{n:03}@acme.example" for n in range(150)]
 PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)

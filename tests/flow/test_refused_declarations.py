@@ -276,7 +276,7 @@ def _is_visible(text: str) -> bool:
     return all(line.isprintable() and not line.lstrip(" -|>").startswith(("forged", "{name: forged")) for line in lines)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_what_is_live_is_exported_with_escapes_and_planned_without_changes(tmp_path: Path, name: str) -> None:
     """Each kind, choices and references; the files hold no control character, and `fmt` has nothing to change."""

@@ -160,7 +160,7 @@ def test_a_receipt_is_required(it: Project) -> None:
     lmsconf(it.root, "apply", "rehearsed.json", "--require-rehearsal", code=0)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_rehearsal_that_did_not_succeed_is_no_receipt(it: Project) -> None:
     """What was refused on the twin is not applied where a rehearsal is required."""
     it.write(IN_USE)
@@ -196,7 +196,7 @@ def test_a_receipt_is_signed_with_the_plan(it: Project) -> None:
     assert (ran.code, "signed with another key, or changed" in ran.err) == (3, True)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
     """It names too few people; the plan on it is still made without --rehearse."""
     assert lmsconf(it.root, "snapshot", "redacted.json", "--redact").code == 0
@@ -308,7 +308,7 @@ def test_a_redacted_snapshot_is_no_seed(quickstart: Path) -> None:
     assert saved(quickstart) == before
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @listed_cases("place", "value", "message")
 def test_what_cannot_be_loaded_is_named(quickstart: Path, place: str, value: object, message: str) -> None:
     """An edited or incomplete snapshot is refused whole, with the place of each problem. Null: the key is not there."""

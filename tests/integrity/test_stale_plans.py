@@ -17,7 +17,7 @@ from lmsconf.sandbox.service import LoggedRequest
 
 from .served_project import ServedProject, staged
 
-pytestmark = pytest.mark.sampled(day=8)
+pytestmark = pytest.mark.sampled(day=8, daily=False)
 
 SEED = text_of(__file__, "stale_plans_seed.yaml")
 MANIFESTS = text_of(__file__, "stale_plans_manifests.yaml")

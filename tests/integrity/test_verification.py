@@ -93,7 +93,7 @@ def test_every_format_names_what_others_changed(stage: ServedProject, others: li
         assert "1 resource differs, which is not part of this plan" in ran.out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("manifest", "why"),
     [
@@ -119,7 +119,7 @@ def test_only_the_touched_are_looked_at(
     assert "matches the manifests" not in ran.out
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(daily=False)
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
