@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
-from itertools import islice
 
 from msgspec import Struct, field
 
@@ -79,18 +78,24 @@ class ListingPass:
 
     def __getitem__(self, skip: int) -> Json:
         """Return the page at `skip`. Raises ApiError."""
-        for next_skip in islice(self._next_skips, self._most_ahead + 1 - len(self._ahead)):
-            self._ahead[next_skip] = self._request(next_skip, is_expected=True)
-        return (self._ahead.pop(skip, None) or self._request(skip)).result()
+        prefetched = self._ahead.pop(skip, None)
+        self._fill()
+        return (prefetched or self._request(skip)).result()
 
     def prefetch(self, total: int | None, rows: list[dict[str, Json]]) -> None:
-        """Let the pages after a first page with these rows be prefetched."""
+        """Prefetch the pages after a first page with these rows."""
         size = len(rows)
         if self._schema.paged and total is not None and size:
             self._most_ahead = pages_ahead(rows)
             skips = range(size, total, size)
             self._expect(len(skips))
             self._next_skips = iter(skips)
+            self._fill()
+
+    def _fill(self) -> None:
+        """Request the next pages, up to a number of unused ones."""
+        while len(self._ahead) < self._most_ahead and (skip := next(self._next_skips, None)) is not None:
+            self._ahead[skip] = self._request(skip, is_expected=True)
 
     def drop(self) -> None:
         """Cancel the prefetched pages that were not used."""
@@ -149,9 +154,13 @@ def _pass(schema: ListingSchema, scan: ListingPass, yields_first_page: bool) -> 
             rows, total = _page(scan[scan.received], schema, is_first=scan.received == 0)
             if total is not None:
                 scan.totals.add(total)
+                if total > schema.size_limit.rows:
+                    raise LimitExceeded(
+                        schema.listing.rows,
+                        f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read",
+                    )
             known = len(scan.rows)
             _collect(rows, schema, scan)
-            _refuse_endless(total or 0, schema, scan)
             if scan.received == 0:
                 if yields_first_page:
                     yield _listed(schema, scan, "only its first page was read")
@@ -194,19 +203,18 @@ def _collect(rows: list[dict[str, Json]], schema: ListingSchema, scan: ListingPa
             kept = schema.reduce_row(named) if schema.reduce_row else named
             scan.memory += estimate_memory(kept, scan.counted, subject=f"a row of {schema.listing.rows}")
             scan.rows[id] = kept
+            _refuse_endless(schema, scan)
 
 
-def _refuse_endless(total: int, schema: ListingSchema, scan: ListingPass) -> None:
-    """Raise LimitExceeded if the rows, as read or counted, their memory or the pages exceed the limits."""
+def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
+    """Raise LimitExceeded if the rows, their memory or the pages exceed the limits."""
     most, read = schema.size_limit, len(scan.rows)
-    for is_over, limit in (
-        (total > most.rows, f"it counts {total:,} of them, and at most {most.rows:,} are read"),
-        (read > most.rows, f"at most {most.rows:,} are read, but there are more"),
-        (scan.memory > most.memory, f"{read:,} of them take more than {most.memory // MIB} MiB of memory"),
-        (len(scan.sizes) > PAGES, f"{read:,} of them span more than {PAGES:,} pages"),
-    ):
-        if is_over:
-            raise LimitExceeded(schema.listing.rows, limit)
+    if read > most.rows:
+        raise LimitExceeded(schema.listing.rows, f"at most {most.rows:,} are read, but there are more")
+    if scan.memory > most.memory:
+        raise LimitExceeded(schema.listing.rows, f"{read:,} of them take more than {most.memory // MIB} MiB of memory")
+    if len(scan.sizes) > PAGES:
+        raise LimitExceeded(schema.listing.rows, f"{read:,} of them span more than {PAGES:,} pages")
 
 
 def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:

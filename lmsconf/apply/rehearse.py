@@ -250,15 +250,11 @@ def _refuse_other_plan(plan: Plan, twins: Plan) -> None:
         {(str(change.address), change_hash(change, ("action", "before", "after"))) for change in one.changes}
         for one in (plan, twins)
     )
-    differs = sorted({address for address, _ in then ^ now})
-    refuse_if(
-        (
-            differs,
+    if differs := sorted({address for address, _ in then ^ now}):
+        raise CannotRehearse(
             f"the plan cannot be rehearsed: the twin gives another plan for {few(differs, most=5)}",
-            "The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
-        ),
-        error=CannotRehearse,
-    )
+            hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
+        )
 
 
 def _groups(

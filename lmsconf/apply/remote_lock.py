@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import MANUAL_GROUPS
-from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown, refuse_if
+from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
@@ -174,14 +174,11 @@ class LockLease:
             self._manager.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
     def _refuse_expired(self, call: Call) -> None:
-        refuse_if(
-            (
-                self._is_over(_SAFE_UNTIL),
+        if self._is_over(_SAFE_UNTIL):
+            raise LockLost(
                 f"the lock was not renewed in time, and {call.id} was not sent",
-                "Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
-            ),
-            error=LockLost,
-        )
+                hint="Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
+            )
 
     def _is_over(self, share: float) -> bool:
         """Whether so much of the lease is over."""

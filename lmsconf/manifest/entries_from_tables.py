@@ -180,9 +180,9 @@ def _no_table(name: str, relative: str, target: Path, is_outside: bool, where: S
             f"{shorten(name)} is outside the project",
             "Name a file inside the project, relative to this manifest.",
         ),
-        (os.path.isdir(target), "people/no-file", f"{shorten(relative)} is a folder", "Name a file in it."),  # noqa: PTH112
+        (os.path.isdir(target), "people/no-file", f"{shorten(relative)} is a folder", "Name a file in it."),  # noqa: PTH112  as said
         (
-            os.path.exists(target),  # noqa: PTH110
+            os.path.exists(target),  # noqa: PTH110  as said
             "people/no-file",
             f"{shorten(relative)} is a pipe or a device, not a file",
             "Name a file of people or of rows.",

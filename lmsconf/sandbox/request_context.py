@@ -22,7 +22,7 @@ from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
 from lmsconf.api.spec.operations import compile_schema, with_names
-from lmsconf.errors import LmsconfError, refuse_if
+from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
 from lmsconf.support.strict_json import map_texts, parse_json
 
@@ -172,16 +172,15 @@ class ApiKeys(list[str]):
 
     def create(self) -> str:
         """Create a key. Raises LmsconfError if three are active."""
-        refuse_if((len(self) >= 3, "at most 3 API keys can be active", "Revoke one of them first."), error=LmsconfError)
+        if len(self) >= 3:
+            raise LmsconfError("at most 3 API keys can be active", hint="Revoke one of them first.")
         self.append(secrets.token_urlsafe(24))
         return self[-1]
 
     def revoke(self, key: str) -> None:
         """Revoke a key. Raises LmsconfError if it is not active."""
-        refuse_if(
-            (key not in self, "this API key is not active", "Only a key that is active can be revoked."),
-            error=LmsconfError,
-        )
+        if key not in self:
+            raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
         self.remove(key)
 
 

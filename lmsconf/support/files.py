@@ -4,8 +4,9 @@ files are that are not a project's own: in the package, in the git work tree aro
 Files in the user's state folder are readable and writable by the user only.
 
 Lines that are written to a file, a pipe or stdout while a command runs have a thread of their own. A reader
-that stops reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` neither
-raises nor waits. The first failure ends the stream; only its last line may be cut.
+that stops reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` never
+raises, and waits at most once for too long. The first failure ends the stream; only its last line may be
+cut.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Full, Queue
 from tempfile import mkstemp
 from typing import BinaryIO, Final
 
-from lmsconf.errors import LmsconfError, refuse_if
+from lmsconf.errors import LmsconfError
 
 LARGEST: Final = 1 << 28
 """Bytes of the largest file that is read: more than a plan or a snapshot of the largest workspace has."""
@@ -190,14 +191,8 @@ def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_content
     # Symbolic links are kept: their targets are written.
     paths = {name: (root / name).resolve() for name in sorted(new_contents)}
     for name, path in paths.items():
-        refuse_if(
-            (
-                read_text(path).encode() != old_contents[name],
-                f"{name} was changed by another process; nothing was written",
-                "Run it again.",
-            ),
-            error=LmsconfError,
-        )
+        if read_text(path).encode() != old_contents[name]:
+            raise LmsconfError(f"{name} was changed by another process; nothing was written", hint="Run it again.")
     try:
         for name, path in paths.items():
             _write(path, new_contents[name])
@@ -216,42 +211,55 @@ def _write(path: Path, data: bytes) -> None:
 class LineStream:
     """A stream of lines. The first line is written at once, and raises OSError if it cannot be.
 
-    write: writes all bytes, and flushes them. patience: the seconds for which `close` waits for a reader that
-    does not read; None: no limit. failure: why lines are missing; None if none are. is_stuck: a write that nobody
-    reads may still be under way.
+    write: writes all bytes, and flushes them. patience: the seconds for which `put`, where there is no room for more
+    lines, and `close` wait for a reader that does not read; None: no limit. room: the lines that may wait for it.
+    failure: why lines are missing; None if none are. is_stuck: a write that nobody reads may still be under way.
     """
 
-    def __init__(self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None) -> None:
+    def __init__(
+        self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None, room: int = 1 << 16
+    ) -> None:
         write(first)
         self.failure: str | None = None
         self.is_stuck = False
         self._write, self._patience = write, patience
-        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        self._lines: Queue[bytes | None] = Queue(room)
         # A daemon: a reader that never reads does not keep the process alive.
         self._writer = threading.Thread(target=self._drain, name="lmsconf-events", daemon=True)
         self._writer.start()
 
-    def put(self, line: bytes) -> None:
-        """Queue a line; it is written as soon as those before it are. After a failure it is dropped."""
+    def put(self, line: bytes | None) -> None:
+        """Queue a line; it is written as soon as those before it are. Wait while there is no room. None: the end."""
         if self.failure is None:
-            self._lines.put(line)
+            try:
+                self._lines.put(line, timeout=self._patience)
+            except Full:
+                self._give_up()
 
     def close(self) -> None:
         """Wait until all lines are written, or the stream has failed; fail if nothing moves for too long."""
-        self._lines.put(None)
-        while self._writer.is_alive() and not self.is_stuck:
+        self.put(None)
+        while self._writer.is_alive() and self.failure is None:
             before = self._lines.qsize()
             self._writer.join(self._patience)
-            self.is_stuck = self._writer.is_alive() and self._lines.qsize() == before
-        if self.is_stuck:
-            self.failure = f"its reader has not read for {self._patience:g} seconds"
+            if self._writer.is_alive() and self._lines.qsize() == before:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        self.is_stuck = True
+        self.failure = f"its reader has not read for {self._patience:g} seconds"
 
     def _drain(self) -> None:
-        try:
-            for line in iter(self._lines.get, None):
-                self._write(line)
-        except OSError as error:
-            self.failure = self.failure or os_error_message(error)
+        # After a failure, the lines that wait are taken without being written, so that no `put` waits for room.
+        while self.failure is None or not self._lines.empty():
+            line = self._lines.get()
+            if line is None:
+                break
+            try:
+                if self.failure is None:
+                    self._write(line)
+            except OSError as error:
+                self.failure = self.failure or os_error_message(error)
 
 
 def descriptor_writer(descriptor: int) -> Callable[[bytes], None]:

@@ -20,7 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.errors import LmsconfError, refuse_if
+from lmsconf.errors import LmsconfError
 from lmsconf.support.files import REPOSITORY, find_work_tree, open_nonblocking
 
 SECONDS: Final = 120.0
@@ -117,14 +117,11 @@ def _followed(top: Path) -> Path:
     text = (_text(path) or "").rstrip("\n")  # none for a link to a folder
     is_pointer = text.startswith(_GITFILE)
     repository = path.parent / text.removeprefix(_GITFILE) if is_pointer else path.resolve()
-    refuse_if(
-        (
-            not _names_back(repository, top),
+    if not _names_back(repository, top):
+        raise GitFailed(
             f"{path} does not belong to a repository with its work tree here",
-            "Run it in a git clone or work tree, or pass a folder as the base.",
-        ),
-        error=GitFailed,
-    )
+            hint="Run it in a git clone or work tree, or pass a folder as the base.",
+        )
     return repository
 
 
@@ -171,14 +168,11 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
     In a container the project often belongs to another user than the process; then the repository does, too.
     """
     owner = common.stat().st_uid
-    refuse_if(
-        (
-            owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ),
+    if owner not in (0, os.geteuid(), folder.stat().st_uid) and not _is_safe(top, environ):
+        raise GitFailed(
             f"the repository {top} belongs to another user than the project in it",
-            f"If you trust it: git config --global --add safe.directory {top}",
-        ),
-        error=GitFailed,
-    )
+            hint=f"If you trust it: git config --global --add safe.directory {top}",
+        )
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:

@@ -160,7 +160,6 @@ class Unseen(FaultScript):
         return Fault(stale=True) if not writes and self._hides >= 0 else None
 
 
-@pytest.mark.sampled(day=8, daily=False)
 def test_waits_for_the_service_have_their_reason(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock that is not listed yet, and a write that does not show, with the longest time that it may take."""
     nobody_waits(monkeypatch)
@@ -261,35 +260,40 @@ def test_a_full_disk_does_not_stop_an_apply(project: Path) -> None:
     assert (project / "events.jsonl").stat().st_size == 8000
 
 
-def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
-    """Neither while lines are put nor at the end; afterwards lines are dropped at once."""
+@pytest.mark.parametrize("room", [10, 10_000])
+def test_a_reader_that_does_not_read_holds_nobody_up(room: int) -> None:
+    """Neither where there is no room for more lines nor at the end; afterwards lines are dropped at once."""
     reading, writing = os.pipe()
-    stream = LineStream(b"first\n", descriptor_writer(writing), patience=0)
+    stream = LineStream(b"first\n", descriptor_writer(writing), patience=0, room=room)
     for _ in range(100):
         stream.put(b"x" * 10_000 + b"\n")
     stream.close()
     assert (stream.failure, stream.is_stuck) == ("its reader has not read for 0 seconds", True)
-    left = stream._lines.qsize()
-    stream.put(b"late\n")
-    assert stream._lines.qsize() == left
-    os.close(reading)  # the thread ends with a broken pipe
+    assert stream._lines.qsize() <= 101
+    os.close(reading)  # the thread goes on with a broken pipe
+    stream._lines.put(None)
     stream._writer.join(HANGS)
-    assert not stream._writer.is_alive()
     os.close(writing)
 
 
-def test_nobody_waits_for_a_stream_that_failed() -> None:
+def test_who_waits_for_room_does_not_wait_for_a_stream_that_failed() -> None:
     """Without a limit of patience, too; and the thread that writes ends."""
+    full, others = threading.Event(), {*threading.enumerate()}
 
     def write(line: bytes) -> None:
         if line != b"first\n":
+            assert full.wait(HANGS)
             raise OSError(ENOSPC, "no space left")
 
-    stream = LineStream(b"first\n", write)
-    stream.put(b"more\n")
+    stream = LineStream(b"first\n", write, room=1)
+    threading.Timer(0.05, full.set).start()
+    for _ in range(9):
+        stream.put(b"more\n")
     stream.close()
     assert (stream.failure, stream.is_stuck) == ("no space left", False)
-    assert not stream._writer.is_alive()
+    for thread in {*threading.enumerate()} - others:
+        thread.join(HANGS)
+        assert not thread.is_alive()
 
 
 def test_events_are_flushed_one_by_one(project: Path) -> None:

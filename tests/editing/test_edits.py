@@ -118,7 +118,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @tried(60)
 @given(hands())
-@pytest.mark.sampled(day=8, daily=False)
 def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[RandomWorkspace, Dice]) -> None:
     """With every line commented, in any line breaks: no drift is left, no plan, and the other entries are as before."""
     world, dice = both
